@@ -35,7 +35,9 @@ def read_records(path: str | Path) -> list[Record]:
         raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         lines = raw.decode("utf-8", errors="replace").split("\n")
     except (OSError, EOFError, gzip.BadGzipFile) as error:
-        raise RecordsError(f"{path}: cannot be read ({error})", "give a record file, ARM.jsonl or ARM.jsonl.gz") from None
+        raise RecordsError(
+            f"{path}: cannot be read ({error})", "give a record file, ARM.jsonl or ARM.jsonl.gz"
+        ) from None
     records: list[Record] = []
     for number, line in enumerate(lines, 1):
         if not line.strip():

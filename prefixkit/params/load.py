@@ -103,7 +103,11 @@ def _sentence(error: ValidationError, files: list[tuple[Path, dict[str, Any]]]) 
     details = max(error.errors(), key=lambda e: len([p for p in e["loc"] if p not in _BRANCHES]))
     location = tuple(part for part in details["loc"] if part not in _BRANCHES)
     given = details.get("input")
-    shown = "" if isinstance(given, (dict, list)) or details["type"] == "missing" else f" (got {type(given).__name__} {given!r})"
+    shown = (
+        ""
+        if isinstance(given, (dict, list)) or details["type"] == "missing"
+        else f" (got {type(given).__name__} {given!r})"
+    )
     reason = {"extra_forbidden": "unknown key", "missing": "missing key"}.get(details["type"], details["msg"])
     key = ".".join(str(part) for part in location) or "(top level)"
     return f"{_origin(files, location)}: {key}: {reason}{shown}"
@@ -149,15 +153,20 @@ def load_arm(profile: str | Path, arm: str) -> Params:
     changed = set(_read(path))
     if name == "cloud":
         if extra := changed - {"cloud", "enable_prefix_caching"}:
-            raise ParamsError(f"{path}: {sorted(extra)[0]}: the cloud arm sets `cloud` alone", "move the key to the profile")
+            raise ParamsError(
+                f"{path}: {sorted(extra)[0]}: the cloud arm sets `cloud` alone", "move the key to the profile"
+            )
     elif extra := changed - {"enable_prefix_caching"}:
         raise ParamsError(
-            f"{path}: {sorted(extra)[0]}: an arm changes `enable_prefix_caching` and nothing else", "move the key to the profile"
+            f"{path}: {sorted(extra)[0]}: an arm changes `enable_prefix_caching` and nothing else",
+            "move the key to the profile",
         )
     params = load_params(profile, path)
     wanted = {"on": True, "off": False, "cloud": None}[name]
     if params.enable_prefix_caching is not wanted:
-        raise ParamsError(f"{path}: enable_prefix_caching: must be {str(wanted).lower()} for arm {name}", "mend the arm file")
+        raise ParamsError(
+            f"{path}: enable_prefix_caching: must be {str(wanted).lower()} for arm {name}", "mend the arm file"
+        )
     return params
 
 

@@ -49,14 +49,24 @@ class Docker(Strict):
 class Server(Strict):
     """How to get a server."""
 
-    launcher: Literal["local", "docker", "url"] = Field(default="local", description="Start one here, in Docker, or attach.")
+    launcher: Literal["local", "docker", "url"] = Field(
+        default="local", description="Start one here, in Docker, or attach."
+    )
     command: list[Name] = Field(default=["vllm", "serve"], min_length=1, description="Argument list that starts vLLM.")
-    config_file: bool = Field(default=False, description="Pass the engine arguments as `--config FILE` instead of flags.")
-    port: Literal["auto"] | Annotated[int, Field(ge=1, le=65535)] = Field(default="auto", description="Port, or a free one.")
+    config_file: bool = Field(
+        default=False, description="Pass the engine arguments as `--config FILE` instead of flags."
+    )
+    port: Literal["auto"] | Annotated[int, Field(ge=1, le=65535)] = Field(
+        default="auto", description="Port, or a free one."
+    )
     url: str | None = Field(default=None, description="Base URL of a running server (launcher `url`).")
-    metrics_urls: list[str] = Field(default_factory=list, description="Metrics pages of a fleet; default: the server's own.")
+    metrics_urls: list[str] = Field(
+        default_factory=list, description="Metrics pages of a fleet; default: the server's own."
+    )
     api_key_env: str | None = Field(default=None, description="Name of the variable that holds the server's API key.")
-    ready_timeout_s: Seconds = Field(default=900.0, description="Give up waiting for a live but unready server after this.")
+    ready_timeout_s: Seconds = Field(
+        default=900.0, description="Give up waiting for a live but unready server after this."
+    )
     env: dict[str, str] = Field(default_factory=dict, description="Environment variables of the server process.")
     docker: Docker = Field(default_factory=Docker, description="Docker's part of the command line.")
     engine_args: dict[str, Any] | list[str] | str = Field(
@@ -95,9 +105,13 @@ class Switch(Experiment):
 
     system_prompt: Text | None = Field(default=None, description="Rules text; default: the language's own.")
     system_repeats: Count = Field(default=20, description="How often the rules text is repeated.")
-    system_tokens: Tokens | None = Field(default=1488, description="Cut or extend the system prompt to this many tokens.")
+    system_tokens: Tokens | None = Field(
+        default=1488, description="Cut or extend the system prompt to this many tokens."
+    )
     questions: Text | None = Field(default=None, description="One question a line; default: the language's own eight.")
-    repeats: Count = Field(default=1, description="How often the whole sequence is run, each time with a new cold prefix.")
+    repeats: Count = Field(
+        default=1, description="How often the whole sequence is run, each time with a new cold prefix."
+    )
     max_tokens: Tokens = Field(default=64, description="Output tokens of each answer.")
 
 
@@ -108,12 +122,17 @@ class Length(Experiment):
         default=[256, 512, 1024, 2048, 3072], min_length=1, description="Shared prefix lengths, tokens."
     )
     short_lengths: list[Tokens] = Field(default=[32, 64], description="Prefixes about as short as a block.")
-    unit: Text | None = Field(default=None, description="Text that is repeated to build a prefix; default: the language's own.")
-    question: Text | None = Field(default=None, description="The question after the prefix; default: the language's own.")
+    unit: Text | None = Field(
+        default=None, description="Text that is repeated to build a prefix; default: the language's own."
+    )
+    question: Text | None = Field(
+        default=None, description="The question after the prefix; default: the language's own."
+    )
     repeats: Count = Field(default=5, description="Rounds; each visits every length once.")
     max_repeats: Count = Field(default=20, description="Cap on rounds when `precision` is set.")
     precision: Fraction | None = Field(
-        default=None, description="Stop when the 95 % interval of the TTFT reduction is narrower than this (half-width)."
+        default=None,
+        description="Stop when the 95 % interval of the TTFT reduction is narrower than this (half-width).",
     )
     control: bool = Field(default=True, description="Send a salted control (a forced miss) in each visit of arm on.")
     max_tokens: Tokens = Field(default=1, description="Output tokens of each answer.")
@@ -170,7 +189,9 @@ class Blocks(Experiment):
     """Block sizes by KV capacities, a server for each pair."""
 
     block_sizes: list[Count] = Field(default=[32, 128], min_length=1, description="`--block-size` values.")
-    num_gpu_blocks: list[Count] = Field(default=[], description="KV capacities in tokens / block; empty: use utilization.")
+    num_gpu_blocks: list[Count] = Field(
+        default=[], description="KV capacities in tokens / block; empty: use utilization."
+    )
     gpu_memory_utilization: list[Fraction] = Field(default=[], description="Memory shares, instead of block counts.")
     prefix_tokens: Tokens = Field(default=1000, description="Shared prefix, chosen not to fill a block.")
     repeats: Count = Field(default=4, description="Warm requests of each server.")

@@ -1,0 +1,45 @@
+"""The command line: `python -m prefixkit COMMAND`; each command is a module of `prefixkit.commands`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import sys
+
+from prefixkit.errors import PrefixkitError
+
+COMMANDS = ("probe", "hit-rate", "fit", "doctor", "serve", "report", "article", "publish", "verify", "claims", "setup")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; 0 answered, 1 a check failed or nothing reachable, 2 bad input."""
+    argv = sys.argv[1:] if argv is None else argv
+    parser = argparse.ArgumentParser(prog="python -m prefixkit", description=__doc__)
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name in COMMANDS:
+        module = importlib.import_module(f"prefixkit.commands.{name.replace('-', '_')}")
+        sub = subparsers.add_parser(name, help=module.HELP, description=module.HELP)
+        module.add_arguments(sub)
+        sub.add_argument("--json", action="store_true", help="print exactly one JSON object on stdout")
+        sub.set_defaults(run=module.run)
+    try:
+        args = parser.parse_args(argv)
+    except SystemExit as stop:
+        if stop.code and "--json" in argv:
+            print(json.dumps({"error": {"message": "bad arguments", "remedy": "see --help"}}))
+        return int(stop.code or 0)
+    try:
+        return int(args.run(args))
+    except PrefixkitError as error:
+        if args.json:
+            print(json.dumps({"error": {"message": error.message, "remedy": error.remedy}}, ensure_ascii=False))
+        print(f"prefixkit: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("prefixkit: interrupted; what was measured is kept, the same command continues", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())
