@@ -19,8 +19,7 @@ from tests.fakes.kv import Engine, Tokenizer
 from tests.fakes.settings import Settings, settings_from
 
 VERSION = "0.32.0"
-WORDS = "the dynasty rose and fell while its rivers , walls and roads remained .".split()
-    "",
+WORDS = [
     "the",
     "dynasty",
     "rose",
@@ -35,7 +34,7 @@ WORDS = "the dynasty rose and fell while its rivers , walls and roads remained .
     "roads",
     "remained",
     ".",
-][1:]
+]
 
 
 @dataclass
