@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tests.fakes.kv import Engine
-    from tests.fakes.vllm import Settings
+    from tests.fakes.settings import Settings
 
 COUNTERS: tuple[tuple[str, str, Callable[[Engine], float]], ...] = (
     (

@@ -19,22 +19,7 @@ from tests.fakes.kv import Engine, Tokenizer
 from tests.fakes.settings import Settings, settings_from
 
 VERSION = "0.32.0"
-WORDS = [
-    "the",
-    "dynasty",
-    "rose",
-    "and",
-    "fell",
-    "while",
-    "its",
-    "rivers",
-    ",",
-    "walls",
-    "and",
-    "roads",
-    "remained",
-    ".",
-]
+WORDS = "the dynasty rose and fell while its rivers , walls and old roads remained".split()  # noqa: SIM905
 
 
 @dataclass
