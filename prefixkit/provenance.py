@@ -1,0 +1,120 @@
+"""Where a run was made: commit, machine, packages; "unknown" rather than failing."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from prefixkit import paths
+
+UNKNOWN = "unknown"
+NONE = "none"
+PACKAGES = (
+    "httpx",
+    "jupyterlab",
+    "matplotlib",
+    "nbconvert",
+    "numpy",
+    "openai",
+    "papermill",
+    "scipy",
+    "seaborn",
+    "statsmodels",
+)
+GPU_FIELDS = (
+    "name",
+    "driver_version",
+    "memory.total",
+    "clocks.sm",
+    "clocks.max.sm",
+    "clocks.mem",
+    "power.limit",
+    "persistence_mode",
+)
+
+
+def provenance(root: Path = paths.ROOT) -> dict[str, Any]:
+    """Return commit, machine and packages, as a `run` record holds them."""
+    gpus = gpu_details()
+    return {
+        "git": git(root),
+        "prefixkit": package_version("prefixkit"),
+        "cpu": cpu(),
+        "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
+        "gpu": gpu_name(gpus),
+        "driver": gpus[0]["driver_version"] if gpus else NONE,
+        "gpu_details": gpus,
+        "os": operating_system(),
+        "python": platform.python_version(),
+        "packages": {name: package_version(name) for name in PACKAGES},
+    }
+
+
+def git(root: Path = paths.ROOT) -> dict[str, Any]:
+    """Return the commit and whether anything differs from it (None where git cannot say)."""
+    commit = _output("git", "-C", str(root), "rev-parse", "HEAD")
+    status = _output("git", "-C", str(root), "status", "--porcelain")
+    if not commit:
+        return {"commit": UNKNOWN, "dirty": None}
+    return {"commit": commit, "dirty": None if status is None else bool(status)}
+
+
+def cpu(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+    """Return the processor's name and how many of its cores this process may use."""
+    name = platform.processor() or platform.machine() or UNKNOWN
+    try:
+        for line in cpuinfo.read_text("utf-8", "replace").splitlines():
+            if line.startswith("model name"):
+                name = line.partition(":")[2].strip()
+                break
+    except OSError:
+        pass
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{name}, {count or UNKNOWN} cores"
+
+
+def gpu_details(command: str = "nvidia-smi") -> list[dict[str, str]]:
+    """Return name, driver, clocks and power of each NVIDIA GPU; empty where there is none."""
+    text = _output(command, f"--query-gpu={','.join(GPU_FIELDS)}", "--format=csv,noheader")
+    rows = [[cell.strip() for cell in line.split(",")] for line in (text or "").splitlines()]
+    return [dict(zip(GPU_FIELDS, row, strict=True)) for row in rows if len(row) == len(GPU_FIELDS)]
+
+
+def gpu_name(gpus: list[dict[str, str]]) -> str:
+    """Return what the GPUs are called, with their number where there are several."""
+    names = [gpu["name"] for gpu in gpus]
+    return ", ".join(f"{names.count(n)} x {n}" if names.count(n) > 1 else n for n in dict.fromkeys(names)) or NONE
+
+
+def operating_system() -> str:
+    """Return the distribution and the kernel."""
+    try:
+        name = platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())
+    except OSError:
+        name = platform.system() or UNKNOWN
+    return f"{name}, {platform.system()} {platform.release()} {platform.machine()}"
+
+
+def package_version(name: str) -> str:
+    """Return an installed package's version."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return UNKNOWN
+
+
+def _output(*command: str) -> str | None:
+    if shutil.which(command[0]) is None:
+        return None
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
