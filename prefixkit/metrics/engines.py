@@ -37,23 +37,28 @@ class Reading:
 
 
 def read(pages: Sequence[Page], family: Family) -> dict[Key, Reading]:
-    """Return each engine's queries and hits; raise MetricsError when an engine has one without the other."""
+    """Return each engine's queries and hits from the pages that hold them.
+
+    Raise MetricsError when an engine has queries but no hits: that page is not whole.
+    """
     readings: dict[Key, Reading] = {}
     for number, page in enumerate(pages):
+        if not family.in_page(page):
+            continue
         queries = _sum_by_identity(number, page.samples(family.queries))
         hits = _sum_by_identity(number, page.samples(family.hits))
-        if not (queries.keys() <= hits.keys() or _hits_carry_fewer_labels(queries, hits)):
-            lost = len(queries.keys() - hits.keys())
+        if family.lazy and hits.keys() - queries.keys():
+            readings[number, ()] = Reading(sum(queries.values()), sum(hits.values()), None)
+            continue
+        lost = 0 if family.lazy and not page.cut_off else len(queries.keys() - hits.keys())
+        if lost:
             raise MetricsError(
                 f"the metrics page is cut off: {lost} of {len(queries)} engines have queries but no hits",
                 "read the whole page again",
             )
         created = _created(number, page, family)
-        if queries.keys() <= hits.keys():
-            for key, value in queries.items():
-                readings[key] = Reading(value, hits[key], created.get(key))
-        else:
-            readings[number, ()] = Reading(sum(queries.values()), sum(hits.values()), None)
+        for key, value in queries.items():
+            readings[key] = Reading(value, hits.get(key, 0.0), created.get(key))
     return readings
 
 
@@ -109,9 +114,3 @@ def _created(number: int, page: Page, family: Family) -> dict[Key, float]:
     if name not in page.series:
         return {}
     return {_key(number, s): float(s.value) for s in page.samples(name)}
-
-
-def _hits_carry_fewer_labels(queries: dict[Key, float], hits: dict[Key, float]) -> bool:
-    """Tell whether the two counters name engines differently, so that only their sums can be compared (SGLang)."""
-    names = {tuple(n for n, _ in key[1]) for key in queries}
-    return bool(hits) and names.isdisjoint({tuple(n for n, _ in key[1]) for key in hits})

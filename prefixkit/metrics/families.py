@@ -31,6 +31,12 @@ class Family:
     unit: str
     renamed: bool = False
     deprecated: bool = False
+    lazy: bool = False
+    """The series of an engine appear with its first count, so hits that are not there yet are 0 (SGLang, Ray)."""
+
+    def in_page(self, page: Page) -> bool:
+        """Tell whether the page holds these counters."""
+        return self.queries in page.series and (self.hits in page.series or (self.lazy and not page.cut_off))
 
 
 def find_family(page: Page, version: str | None = None) -> Family | None:
@@ -38,9 +44,11 @@ def find_family(page: Page, version: str | None = None) -> Family | None:
     families = _pairs(page, _COUNTER, version)
     if families:
         return min(families, key=lambda f: (f.renamed, f.deprecated))
-    if "sglang:cached_tokens_total" in page.series and "sglang:prompt_tokens_total" in page.series:
-        return Family("sglang:cached_tokens", "sglang:prompt_tokens_total", "sglang:cached_tokens_total", "tokens")
-    return None
+    sglang = Family(
+        "sglang:cached_tokens", "sglang:prompt_tokens_total", "sglang:cached_tokens_total", "tokens", lazy=True
+    )
+    announced = sglang.hits in page.series or sglang.hits in page.comments
+    return sglang if announced and sglang.in_page(page) else None
 
 
 def find_external(page: Page) -> Family | None:
@@ -83,9 +91,8 @@ def _pairs(page: Page, pattern: re.Pattern[str], version: str | None) -> list[Fa
             groups = matches[name].groupdict()
             gpu = bool(groups.get("gpu"))
             renamed = not name.startswith("vllm:")
-            families.append(
-                Family(name, pair["queries"], pair["hits"], _unit(page, pair["queries"], gpu, version), renamed, gpu)
-            )
+            unit = _unit(page, pair["queries"], gpu, version)
+            families.append(Family(name, pair["queries"], pair["hits"], unit, renamed, gpu, lazy=renamed))
     return families
 
 

@@ -79,7 +79,7 @@ def _difference(before: list[Page], after: list[Page], family: Family, version: 
     unusable = _first_reading(before, family, version)
     if unusable is not None:
         return HitRate(unusable[0], message=f"before: {unusable[1]}", **facts)
-    past = read([p for p in before if family.queries in p.series and family.hits in p.series], family)
+    past = read(before, family)
     reason = _restart(before, after, past, now)
     if reason:
         message = f"counters went back: {reason}; the server restarted between the readings, so this run's rate is lost"
@@ -100,9 +100,9 @@ def _difference(before: list[Page], after: list[Page], family: Family, version: 
 
 
 def _first_reading(before: list[Page], family: Family, version: str | None) -> tuple[str, str] | None:
-    """Return status and reason when the first reading cannot be subtracted; a page without any series yet counts as 0."""
+    """Return status and reason when the first reading cannot be subtracted; a page with no series yet counts as 0."""
     for page in before:
-        if family.queries in page.series and family.hits in page.series:
+        if family.in_page(page):
             continue
         other = find_family(page, version)
         if other is not None or gauges(page):

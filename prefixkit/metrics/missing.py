@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from prefixkit.metrics.families import LOOKED_FOR, gauges, half_family, prefix_like
-from prefixkit.metrics.page import Page
+from prefixkit.metrics.page import MetricsError, Page
 from prefixkit.metrics.result import HitRate
 
 _ROUTERS = {
@@ -43,10 +43,12 @@ def explain_missing(page: Page) -> HitRate:
     """Return a result without a rate that says what this page is and where the counters would be."""
     names = list(page.series)
     half = half_family(page)
+    if half and not half.startswith("vllm:") and not page.cut_off:
+        message = f"renamed metric found: {half}, alone; the other half of the pair appears with the first hit"
+        return HitRate("not-found", message=message)
     if half or (page.cut_off and any(n.startswith("vllm:") for n in names)):
-        return HitRate(
-            "not-found", message=f"the page is cut off: {half or 'its last line'} is not whole; read it again"
-        )
+        message = f"the page is cut off: {half or 'its last line'} is not whole; read it again"
+        return HitRate("not-found", message=message)
     for start, program in _ROUTERS.items():
         if any(n.startswith(start) for n in names):
             message = f"this is the page of {program}; it does not count prefix hits: scrape each engine's own /metrics"
@@ -64,6 +66,12 @@ def explain_missing(page: Page) -> HitRate:
             "was served yet, or the version hides them (0.5.4 with its multiprocessing front end)"
         )
         return HitRate("not-found", message=message)
+    try:
+        page.samples(names[0])
+    except MetricsError:
+        return HitRate(
+            "wrong-page", message=f"this is no metrics page; it begins with {page.series[names[0]][0][:60]!r}"
+        )
     return HitRate(
         "wrong-page", message=f"this is another program's page; it holds {', '.join(sorted(names)[:3])}, ..."
     )

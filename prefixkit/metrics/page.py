@@ -81,7 +81,7 @@ def parse(text: str | bytes) -> Page:
             continue
         series.setdefault(match.group(), []).append(line)
     if not series:
-        if strange:
+        if strange or cut_off:
             raise MetricsError(f"this is no metrics page; it begins with {_start(text)}", _ADDRESS)
         raise EmptyPageError("the metrics page holds no series", "check that the address is the engine's /metrics")
     return Page(series, comments, cut_off)
