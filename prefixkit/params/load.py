@@ -100,7 +100,10 @@ def _origin(files: list[tuple[Path, dict[str, Any]]], location: tuple[Any, ...])
 
 def _sentence(error: ValidationError, files: list[tuple[Path, dict[str, Any]]]) -> str:
     # For a union such as `Switch | false` pydantic reports every branch; the deepest place is the user's mistake.
-    details = max(error.errors(), key=lambda e: len([p for p in e["loc"] if p not in _BRANCHES]))
+    details = max(
+        error.errors(),
+        key=lambda e: (len([p for p in e["loc"] if p not in _BRANCHES]), e["type"] != "literal_error"),
+    )
     location = tuple(part for part in details["loc"] if part not in _BRANCHES)
     given = details.get("input")
     shown = (
