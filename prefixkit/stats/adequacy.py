@@ -1,0 +1,115 @@
+"""Does a straight line hold: run-order trend, lack of fit, the quadratic term of attention."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import stats
+
+from prefixkit.stats.estimate import Estimate, Verdict, missing
+from prefixkit.stats.regression import regress
+from prefixkit.stats.rows import Floats, Rows
+
+ADJUST_FROM = 10
+MAX_INFLATION = 1.5
+ALPHA = 0.05
+
+
+def trend_columns(rows: Rows) -> Floats | None:
+    """Return the run-order terms (level and slope change over the run) that the line is adjusted for, or None.
+
+    Where the requests carry their `order` the terms always enter; where only the sequence of the records is known they
+    enter if they matter (F test, 5 %). Order that is tied to length cannot be told from slope and never enters.
+    """
+    if rows.n < ADJUST_FROM or inflation(rows) > MAX_INFLATION:
+        return None
+    columns = _trend(rows)
+    if rows.ordered:
+        return columns
+    plain = regress(rows.ttft_ms, rows.tokens[:, None], robust=False)
+    full = regress(rows.ttft_ms, np.column_stack([rows.tokens, columns]), robust=False)
+    if full.rss <= 0 or full.df_residual < 1:
+        return None
+    f = (plain.rss - full.rss) / columns.shape[1] / (full.rss / full.df_residual)
+    return columns if stats.f.sf(f, columns.shape[1], full.df_residual) < ALPHA else None
+
+
+def inflation(rows: Rows) -> float:
+    """Return how far the run-order terms inflate the slope's variance: 1 in a balanced order, infinite when sorted."""
+    x = rows.tokens - rows.tokens.mean()
+    z = np.column_stack([np.ones(rows.n), _trend(rows)])
+    rest = x - z @ np.linalg.lstsq(z, x, rcond=None)[0]
+    left = float(rest @ rest)
+    return float(x @ x) / left if left > 1e-9 * float(x @ x) else float("inf")
+
+
+def drift_effect(rows: Rows) -> Estimate:
+    """Estimate how much TTFT changed from the first to the last request at equal length, in ms."""
+    if rows.n < ADJUST_FROM:
+        return missing("not-estimable", f"{rows.n} requests are too few to see drift.", n=rows.n, unit="ms")
+    if inflation(rows) > MAX_INFLATION:
+        note = "The requests come in order of length: drift cannot be told from slope."
+        return missing("confounded", note, n=rows.n, unit="ms")
+    model = regress(rows.ttft_ms, np.column_stack([rows.tokens, _trend(rows)]), scale_by=rows.tokens)
+    if model.rss <= 0:
+        return missing("exact", "No noise to judge drift by.", n=rows.n, unit="ms")
+    found = model.coefficient(1).estimate(n=rows.n, unit="ms", method=model.method)
+    share = abs(found.value or 0.0) / rows.ttft_ms.mean()
+    note = f"TTFT changed by {share:.1%} of its mean over the run." if found.excludes(0) else "No drift seen."
+    return Estimate(found.value, found.low, found.high, found.n, found.unit, found.method, "ok", note)
+
+
+def curvature(rows: Rows, trend: Floats | None) -> Estimate:
+    """Estimate the quadratic term, ms per (1,000 tokens)²; the attention of a longer prompt makes it positive."""
+    unit = "ms/(1k tokens)²"
+    if rows.lengths < 3 or rows.n < 5:
+        return missing("not-estimable", f"{rows.lengths} lengths cannot show curvature.", n=rows.n, unit=unit)
+    x = rows.tokens / 1000
+    columns = [x, (x - x.mean()) ** 2] + ([] if trend is None else [*trend.T])
+    model = regress(rows.ttft_ms, np.column_stack(columns), scale_by=rows.tokens, robust=bool((rows.repeats > 1).any()))
+    if model.df_residual < 1 or model.rss <= 1e-18 * float(rows.ttft_ms @ rows.ttft_ms):
+        return missing("not-estimable", "Too few requests for a curvature interval.", n=rows.n, unit=unit)
+    return model.coefficient(1).estimate(n=rows.n, unit=unit, method=model.method)
+
+
+def lack_of_fit(rows: Rows, trend: Floats | None) -> Verdict:
+    """Test the straight line against a free mean for each length (F, weighted for noise that grows with length)."""
+    groups = rows.lengths
+    extra = 0 if trend is None else trend.shape[1]
+    free = rows.n - groups - extra
+    if groups < 3 or free < 1:
+        note = "Lack of fit needs three lengths, some of them repeated."
+        return Verdict("not tested", n=rows.n, status="not-estimable", note=note)
+    weights = 1 / _length_deviation(rows)
+    tail = np.zeros((rows.n, 0)) if trend is None else trend
+    line = np.column_stack([np.ones(rows.n), rows.tokens / 1000, tail])
+    cells = np.column_stack([np.eye(groups)[rows.length], tail])
+    rss_line, rss_cells = (_weighted_rss(rows.ttft_ms, m, weights) for m in (line, cells))
+    if rss_cells <= 1e-18 * float((weights * rows.ttft_ms) @ (weights * rows.ttft_ms)):
+        return Verdict("not tested", n=rows.n, status="not-estimable", note="Repeats are equal: no noise to test with.")
+    f = max(0.0, (rss_line - rss_cells) / (groups - 2) / (rss_cells / free))
+    p = float(stats.f.sf(f, groups - 2, free))
+    decision = "line does not fit" if p < ALPHA else "no lack of fit seen"
+    return Verdict(decision, p, f, rows.n, f"F({groups - 2}, {free}), weighted", note=f"{decision} (p = {p:.2g})")
+
+
+def _trend(rows: Rows) -> Floats:
+    return np.column_stack([rows.order, rows.order * (rows.tokens - rows.tokens.mean()) / 1000])
+
+
+def _length_deviation(rows: Rows) -> Floats:
+    """Return each row's noise by a straight line in length through the spread within lengths."""
+    means = np.bincount(rows.length, rows.ttft_ms) / rows.repeats
+    repeats = rows.repeats[rows.length]
+    inside = repeats > 1
+    size = np.abs(rows.ttft_ms - means[rows.length])[inside] / np.sqrt(1 - 1 / repeats[inside])
+    x = rows.tokens[inside]
+    mean = size.mean()
+    spread = float((x - x.mean()) @ (x - x.mean()))
+    slope = float((x - x.mean()) @ size) / spread if spread > 0 else 0.0
+    return np.asarray(np.maximum(mean + slope * (rows.tokens - x.mean()), 0.2 * mean + 1e-12))
+
+
+def _weighted_rss(y: Floats, design: Floats, weights: Floats) -> float:
+    a, b = design * weights[:, None], y * weights
+    rest = b - a @ np.linalg.lstsq(a, b, rcond=None)[0]
+    return float(rest @ rest)

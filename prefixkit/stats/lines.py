@@ -1,0 +1,247 @@
+"""`fit(records)`: both lines, what separates them, and every sentence that qualifies them."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from prefixkit.records import SCHEMA
+from prefixkit.stats.estimate import Estimate, missing, number
+from prefixkit.stats.line import PER_1K, Line, fit_line
+from prefixkit.stats.ratio import mean_contrast, mean_estimate, reduction, welch_difference
+from prefixkit.stats.rows import Rows, length_rows, make_rows
+
+LINES = {"on": ("on", "warm"), "off": ("off", "cold"), "control": ("on", "control"), "cold": ("on", "cold")}
+
+
+@dataclass(frozen=True, slots=True)
+class LengthSaving:
+    """Off against on at one prompt length, as measured (no line involved)."""
+
+    tokens: float
+    off_ms: Estimate
+    on_ms: Estimate
+    saved_ms: Estimate
+    reduction: Estimate
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """The lines of all arms: `on` (warm), `off` (cold), `control` (salted on) and `cold` (first sends of arm on)."""
+
+    on: Line
+    off: Line
+    control: Line
+    cold: Line
+    slope_reduction: Estimate
+    slope_difference: Estimate
+    intercept_difference: Estimate
+    by_length: tuple[LengthSaving, ...]
+    dropped: dict[str, dict[str, int]]
+    notes: tuple[str, ...]
+
+    @property
+    def arms(self) -> dict[str, Line]:
+        """Return the two lines that the article is about."""
+        return {"on": self.on, "off": self.off}
+
+    @property
+    def status(self) -> str:
+        """Return "ok" if both lines have intervals, else the first reason."""
+        return next((line.status for line in (self.off, self.on) if line.status != "ok"), "ok")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `prefixkit fit --json` prints."""
+        return {
+            "arms": {name: _line_dict(line) for name, line in self.arms.items()},
+            "slope_reduction": {
+                "value": self.slope_reduction.value,
+                "ci": self.slope_reduction.ci,
+                "status": self.slope_reduction.status,
+                "note": self.slope_reduction.note,
+            },
+            "slope_difference": self.slope_difference.to_dict(),
+            "intercept_difference": self.intercept_difference.to_dict(),
+            "control": _line_dict(self.control),
+            "by_length": [
+                {"tokens": s.tokens, "off_ms": s.off_ms.to_dict(), "on_ms": s.on_ms.to_dict(),
+                 "saved_ms": s.saved_ms.to_dict(), "reduction": s.reduction.to_dict()}
+                for s in self.by_length
+            ],
+            "dropped": self.dropped,
+            "notes": list(self.notes),
+        }  # fmt: skip
+
+    def table(self) -> list[tuple[str, str, str, str, str]]:
+        """Return rows (line, requests, slope, intercept, R²) as text."""
+        return [
+            (name, f"{line.n}", str(line.slope), str(line.intercept), "" if line.r2 is None else f"{line.r2:.4f}")
+            for name, line in (("off", self.off), ("on", self.on), ("control", self.control))
+        ]
+
+    def __repr__(self) -> str:
+        rows = [HEADER, *self.table()]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(HEADER))]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        lines += [f"{name}: {value}" for name, value in self._comparisons()]
+        return "\n".join([*lines, *self.notes])
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in HEADER)
+        body = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in self.table())
+        below = "".join(f"<p>{html.escape(f'{name}: {value}')}</p>" for name, value in self._comparisons())
+        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}<ul>{notes}</ul>"
+
+    def _comparisons(self) -> list[tuple[str, Estimate]]:
+        return [
+            ("Slope reduction", self.slope_reduction),
+            ("Slope, off minus on", self.slope_difference),
+            ("Intercept, off minus on", self.intercept_difference),
+        ]
+
+
+HEADER = ("line", "requests", "slope", "intercept", "R²")
+
+
+def fit(records: Iterable[Mapping[str, Any]]) -> Fit:
+    """Fit the lines of experiment `length` from record dicts; degenerate data give statuses, never an exception."""
+    records = list(records)
+    rows = length_rows(records)
+    lines = {name: fit_line(rows.get(key, make_rows([])), *key) for name, key in LINES.items()}
+    on, off = lines["on"], lines["off"]
+    dropped = {f"{arm} {phase}".strip(): r.dropped for (arm, phase), r in sorted(rows.items()) if r.dropped}
+    return Fit(
+        on=on, off=off, control=lines["control"], cold=lines["cold"],
+        slope_reduction=slope_reduction(on, off),
+        slope_difference=line_difference(off, on, None),
+        intercept_difference=line_difference(off, on, 0.0),
+        by_length=by_length(on.rows, off.rows),
+        dropped=dropped,
+        notes=tuple(_notes(records, lines, dropped)),
+    )  # fmt: skip
+
+
+def slope_reduction(on: Line, off: Line) -> Estimate:
+    """Return `1 - slope_on/slope_off` with Fieller's interval."""
+    n = on.n + off.n
+    if on.slope.value is None or off.slope.value is None:
+        lacking = off if off.slope.value is None else on
+        return missing(lacking.status, lacking.note, n=n, unit="fraction")
+    if not (on.has_interval and off.has_interval):
+        lacking = off if not off.has_interval else on
+        value = 1 - on.slope.value / off.slope.value if off.slope.value else None
+        return missing(lacking.status, lacking.note, n=n, unit="fraction", value=value)
+    found = reduction(on.slope_contrast(), off.slope_contrast(), n=n)
+    if found.status != "ok" or (on.status == off.status == "ok"):
+        return found
+    note = off.note if off.status != "ok" else on.note
+    return Estimate(found.value, found.low, found.high, n, found.unit, found.method, "single-repeat", note)
+
+
+def line_difference(a: Line, b: Line, tokens: float | None) -> Estimate:
+    """Return line `a` minus line `b`: of the means at `tokens`, or of the slopes for None."""
+    unit = "ms/1k tokens" if tokens is None else "ms"
+    n = a.n + b.n
+    for line in (a, b):
+        if not line.has_interval:
+            return missing(line.status, line.note, n=n, unit=unit)
+    first, second = (line.slope_contrast() if tokens is None else line.mean_contrast(tokens) for line in (a, b))
+    difference = first.minus(second)
+    status, note = "ok", ""
+    if tokens == 0.0 and "curvature" in (a.intercept.status, b.intercept.status):
+        status, note = "curvature", (a if a.intercept.status == "curvature" else b).intercept.note
+    return difference.estimate(n=n, unit=unit, method=f"Satterthwaite t({difference.df:.1f})", status=status, note=note)
+
+
+def by_length(on: Rows | None, off: Rows | None) -> tuple[LengthSaving, ...]:
+    """Compare both arms at every prompt length that both measured (within 3 % or 8 tokens)."""
+    if on is None or off is None or not on.n or not off.n:
+        return ()
+    found = []
+    for index in range(off.lengths):
+        mine = off.ttft_ms[off.length == index]
+        tokens = float(off.tokens[off.length == index].mean())
+        near = np.abs([on.tokens[on.length == i].mean() - tokens for i in range(on.lengths)])
+        match = int(near.argmin())
+        if near[match] > max(8.0, 0.03 * tokens):
+            continue
+        theirs = on.ttft_ms[on.length == match]
+        found.append(_length_saving(tokens, theirs, mine))
+    return tuple(found)
+
+
+def _length_saving(tokens: float, on: Any, off: Any) -> LengthSaving:
+    a, b, n = mean_contrast(on), mean_contrast(off), len(on) + len(off)
+    if a is None or b is None:
+        note = "Sent once or equal values at this length: no interval."
+        ratio = missing("single-repeat", note, n=n, unit="fraction", value=float(1 - on.mean() / off.mean()))
+    else:
+        ratio = reduction(a, b, n=n)
+    return LengthSaving(tokens, mean_estimate(off), mean_estimate(on), welch_difference(off, on), ratio)
+
+
+def _line_dict(line: Line) -> dict[str, Any]:
+    return {
+        "status": line.status,
+        "n": line.n,
+        "slope_ms_per_1k": line.slope.value,
+        "slope_ci": line.slope.ci,
+        "intercept_ms": line.intercept.value,
+        "intercept_ci": line.intercept.ci,
+        "intercept_status": line.intercept.status,
+        "r2": line.r2,
+        "method": line.slope.method,
+        "lack_of_fit_p": line.lack_of_fit.p,
+        "quadratic": line.curvature.to_dict(),
+        "drift": line.drift.to_dict(),
+        "dropped": line.dropped,
+        "note": line.note,
+    }
+
+
+def _notes(
+    records: list[Mapping[str, Any]], lines: dict[str, Line], dropped: dict[str, dict[str, int]]
+) -> Iterable[str]:
+    for name in ("off", "on", "control"):
+        line = lines[name]
+        if line.note and (name != "control" or line.n):
+            yield f"{name}: {line.note}"
+        if line.intercept.status == "curvature":
+            yield f"{name}: the intercept of {number(line.intercept.value or 0.0)} ms is {line.intercept.note}"
+        if line.drift.status == "confounded" or line.drift.excludes(0):
+            yield f"{name}: {line.drift.note}"
+    yield from _doubts(lines)
+    for key, reasons in dropped.items():
+        yield f"left out of {key}: " + ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items())) + "."
+    newer = sorted({str(r["schema"]) for r in records if isinstance(r.get("schema"), int) and r["schema"] > SCHEMA})
+    if newer:
+        yield f"Records of schema {', '.join(newer)} are newer than this package reads (schema {SCHEMA})."
+
+
+def _doubts(lines: dict[str, Line]) -> Iterable[str]:
+    off, on = lines["off"].rows, lines["on"].rows
+    if off is not None and off.n and bool((off.cached > 0).any()):
+        yield (
+            f"off: {int((off.cached > 0).sum())} of {off.n} requests hit a cache: this arm was warm, or its cache on."
+        )
+    if on is not None and on.n and bool((on.cached == 0).any()):
+        short = on.tokens[on.cached == 0].max()
+        yield (
+            f"on: {int((on.cached == 0).sum())} of {on.n} warm requests hit nothing (up to {short:,.0f} tokens): prefix"
+            " shorter than a block, or evicted."
+        )
+    if on is not None and off is not None and on.n and off.n:
+        low, high = max(on.tokens.min(), off.tokens.min()), min(on.tokens.max(), off.tokens.max())
+        if (
+            high < max(on.tokens.max(), off.tokens.max()) * 0.9
+            or low > min(on.tokens.min(), off.tokens.min()) * 1.5 + 64
+        ):
+            yield f"The arms cover different lengths; both measured only {low:,.0f} to {high:,.0f} tokens."
+
+
+__all__ = ["PER_1K", "Fit", "LengthSaving", "fit"]

@@ -1,0 +1,137 @@
+"""Which requests enter a statistic, and how many did not and why."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+PHASES = {"cold", "warm", "control"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Requests of one arm and phase, in the order they were sent.
+
+    `order` runs from -0.5 to 0.5 over the run; `length` is the index of the prompt length in ascending order;
+    `cached` and `round` are NaN where not recorded.
+    """
+
+    tokens: Floats
+    ttft_ms: Floats
+    order: Floats
+    length: Ints
+    cached: Floats
+    round: Floats
+    ordered: bool = False
+    dropped: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def n(self) -> int:
+        """Return how many requests there are."""
+        return len(self.tokens)
+
+    @property
+    def lengths(self) -> int:
+        """Return how many distinct prompt lengths there are."""
+        return int(self.length.max()) + 1 if self.n else 0
+
+    @property
+    def repeats(self) -> Ints:
+        """Return how many requests each length has."""
+        return np.bincount(self.length) if self.n else np.zeros(0, dtype=np.int64)
+
+
+def real(value: Any) -> float | None:
+    """Return a finite number as float, anything else (null, text, booleans, NaN) as None."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value)
+
+
+def refusal(probe: Mapping[str, Any]) -> str | None:
+    """Return why a probe must not enter, or None if it may."""
+    if probe.get("superseded"):
+        return "superseded"
+    if probe.get("phase") == "warmup":
+        return "warm-up"
+    if probe.get("phase") not in PHASES:
+        return "other phase"
+    if probe.get("error"):
+        return "failed"
+    tokens, ttft = real(probe.get("prompt_tokens")), real(probe.get("ttft_ms"))
+    if tokens is None or ttft is None:
+        return "missing value"
+    if tokens <= 0 or ttft <= 0:
+        return "not positive"
+    return None
+
+
+def length_rows(records: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], Rows]:
+    """Return the requests of experiment `length` by (arm, phase); drops are counted under their own arm and phase.
+
+    A warm-up or an unknown phase has no line of its own: it is counted under (arm, "").
+    """
+    kept: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    dropped: dict[tuple[str, str], Counter[str]] = {}
+    for record in records:
+        if record.get("record") != "probe" or record.get("experiment") != "length":
+            continue
+        phase = record.get("phase")
+        key = (str(record.get("arm")), phase if isinstance(phase, str) and phase in PHASES else "")
+        reason = refusal(record)
+        if reason is None:
+            kept.setdefault(key, []).append(record)
+        else:
+            dropped.setdefault(key, Counter())[reason] += 1
+    return {key: make_rows(kept.get(key, []), dict(dropped.get(key, {}))) for key in kept.keys() | dropped.keys()}
+
+
+def make_rows(probes: list[Mapping[str, Any]], dropped: dict[str, int] | None = None) -> Rows:
+    """Return usable probes as arrays, sorted by `order` where every one has its own, else as they come."""
+    orders = [real(p.get("order")) for p in probes]
+    ordered = len(probes) > 0 and None not in orders and len(set(orders)) == len(orders)
+    if ordered:
+        probes = sorted(probes, key=lambda p: float(p["order"]))
+    tokens = np.array([p["prompt_tokens"] for p in probes], dtype=float)
+    rounds = [real((p.get("condition") or {}).get("round")) for p in probes]
+    return Rows(
+        tokens=tokens,
+        ttft_ms=np.array([p["ttft_ms"] for p in probes], dtype=float),
+        order=np.linspace(-0.5, 0.5, len(probes)) if len(probes) > 1 else np.zeros(len(probes)),
+        length=length_index(tokens, [real(p.get("target_tokens")) for p in probes]),
+        cached=np.array([_or_nan(real(p.get("cached_tokens"))) for p in probes], dtype=float),
+        round=np.array([_or_nan(r) for r in rounds], dtype=float),
+        ordered=ordered,
+        dropped=dropped or {},
+    )
+
+
+def length_index(tokens: Floats, targets: list[float | None] | None = None) -> Ints:
+    """Number the distinct prompt lengths: by target where all have one, else lengths within 3 % or 8 tokens are one."""
+    if not len(tokens):
+        return np.zeros(0, dtype=np.int64)
+    if targets and None not in targets:
+        labels = np.array(targets, dtype=float)
+        means = {t: tokens[labels == t].mean() for t in np.unique(labels)}
+        rank = {t: i for i, t in enumerate(sorted(means, key=lambda t: means[t]))}
+        return np.array([rank[t] for t in labels], dtype=np.int64)
+    order = np.argsort(tokens, kind="stable")
+    index = np.empty(len(tokens), dtype=np.int64)
+    first, label = tokens[order[0]], 0
+    for place in order:
+        if tokens[place] - first > max(8.0, 0.03 * first):
+            first, label = tokens[place], label + 1
+        index[place] = label
+    return index
+
+
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else value
