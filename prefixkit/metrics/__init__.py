@@ -4,7 +4,7 @@ from prefixkit.metrics.cache_config import CacheConfig, cache_config
 from prefixkit.metrics.expected import expected_hits
 from prefixkit.metrics.fetch import fetch
 from prefixkit.metrics.hit_rate import hit_rate
-from prefixkit.metrics.page import MetricsError
+from prefixkit.metrics.page import MetricsError, UnreachableError
 from prefixkit.metrics.result import HitRate
 from prefixkit.metrics.totals import KvUsage, kv_usage, totals
 
@@ -13,6 +13,7 @@ __all__ = [
     "HitRate",
     "KvUsage",
     "MetricsError",
+    "UnreachableError",
     "cache_config",
     "expected_hits",
     "fetch",

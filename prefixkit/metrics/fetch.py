@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from prefixkit.metrics.page import MetricsError, describe_body
+from prefixkit.metrics.page import MetricsError, UnreachableError, describe_body
 
 _LIMIT_BYTES = 64 * 1024 * 1024
 _LOOPBACK = ("localhost", "127.0.0.1", "::1", "0.0.0.0")
@@ -35,13 +35,13 @@ def _fetch_one(url: str, timeout_s: float, api_key: str | None) -> str:
     except httpx.DecodingError:
         raise MetricsError(f"{shown}: the body is not the compression it claims", "read the engine directly") from None
     except httpx.ConnectError as error:
-        raise MetricsError(
+        raise UnreachableError(
             f"{shown}: nothing answers ({_plain(error)})", "is the server up, and is this its port?"
         ) from None
     except httpx.TimeoutException:
-        raise MetricsError(f"{shown}: no answer within {timeout_s:g} s", "is the server busy or gone?") from None
+        raise UnreachableError(f"{shown}: no answer within {timeout_s:g} s", "is the server busy or gone?") from None
     except (httpx.HTTPError, httpx.InvalidURL, ValueError, UnicodeError) as error:
-        raise MetricsError(
+        raise UnreachableError(
             f"{shown}: cannot be read ({_plain(error)})", "give a URL such as http://HOST:8000/metrics"
         ) from None
     return _check(shown, response)
@@ -51,16 +51,16 @@ def _check(shown: str, response: httpx.Response) -> str:
     body = response.content
     kind = response.headers.get("content-type", "no content type")
     if response.status_code >= 500:
-        raise MetricsError(
+        raise UnreachableError(
             f"metrics endpoint failed: {shown}: HTTP {response.status_code}, {describe_body(body)}",
             "look in the server's log; with several processes PROMETHEUS_MULTIPROC_DIR must be on a local disk",
         )
     if response.status_code in (401, 403):
-        raise MetricsError(
+        raise UnreachableError(
             f"{shown}: HTTP {response.status_code}, a key is asked for", "scrape the engine, not the gateway"
         )
     if response.status_code != 200:
-        raise MetricsError(
+        raise UnreachableError(
             f"{shown}: HTTP {response.status_code}, {describe_body(body)}",
             "/metrics is at the server's root, not under /v1",
         )

@@ -69,12 +69,10 @@ def explain_missing(page: Page) -> HitRate:
     try:
         page.samples(names[0])
     except MetricsError:
-        return HitRate(
-            "wrong-page", message=f"this is no metrics page; it begins with {page.series[names[0]][0][:60]!r}"
-        )
-    return HitRate(
-        "wrong-page", message=f"this is another program's page; it holds {', '.join(sorted(names)[:3])}, ..."
-    )
+        first = page.series[names[0]][0][:60]
+        return HitRate("wrong-page", message=f"this is no metrics page; it begins with {first!r}")
+    some = ", ".join(sorted(names)[:3])
+    return HitRate("wrong-page", message=f"this is another program's page; it holds {some}, ...")
 
 
 def gauge_rate(pages: list[Page], enabled: bool | None) -> HitRate:

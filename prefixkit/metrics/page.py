@@ -19,6 +19,14 @@ class MetricsError(PrefixkitError):
     """A metrics page that cannot be had or cannot be read; the message names the page and its first bytes."""
 
 
+class EmptyPageError(MetricsError):
+    """A body with nothing in it."""
+
+
+class UnreachableError(MetricsError):
+    """A page that did not come: nothing listens, no answer in time, or an HTTP error."""
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """The lines of one page by series name; values are parsed only when asked for."""
@@ -85,10 +93,6 @@ def parse(text: str | bytes) -> Page:
             raise MetricsError(f"this is no metrics page; it begins with {_start(text)}", _ADDRESS)
         raise EmptyPageError("the metrics page holds no series", "check that the address is the engine's /metrics")
     return Page(series, comments, cut_off)
-
-
-class EmptyPageError(MetricsError):
-    """A body with nothing in it."""
 
 
 _ADDRESS = "give the engine's own /metrics address or a file saved from it"
