@@ -1,21 +1,28 @@
 """Measure what vLLM's automatic prefix caching saves."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from prefixkit.metrics import HitRate, expected_hits, hit_rate
 from prefixkit.params import load_params
 
 if TYPE_CHECKING:
+    from prefixkit.probe import Client, Probe
     from prefixkit.stats import Fit, fit
 
 __version__ = "0.1.0"
-__all__ = ["Fit", "HitRate", "expected_hits", "fit", "hit_rate", "load_params"]
+__all__ = ["Client", "Fit", "HitRate", "Probe", "expected_hits", "fit", "hit_rate", "load_params"]
+
+_LATE = {
+    "Client": "prefixkit.probe",
+    "Fit": "prefixkit.stats",
+    "Probe": "prefixkit.probe",
+    "fit": "prefixkit.stats",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """Import `fit` on first use: statsmodels takes a second, and most commands fit nothing."""
-    if name in ("Fit", "fit"):
-        from prefixkit import stats
-
-        return getattr(stats, name)
+    """Import statsmodels and the SDK on first use: each takes a second, and most commands need neither."""
+    if name in _LATE:
+        return getattr(import_module(_LATE[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

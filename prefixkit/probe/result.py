@@ -1,0 +1,48 @@
+"""What one request gave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from prefixkit.records import now
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One request: times in ms from its first byte leaving (`connect` apart), tokens as the server counts them.
+
+    `timings` may hold connect, headers, first_byte, role, first_token, first_content, last_token, end; `server` holds
+    the server's own times (queue_ms; ttft_ms from being scheduled to the first token). None means not reported.
+    """
+
+    ttft_ms: float | None = None
+    content_ms: float | None = None
+    e2e_ms: float | None = None
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    completion_tokens: int | None = None
+    timings: dict[str, float] = field(default_factory=dict)
+    server: dict[str, float] | None = None
+    attempt: int = 1
+    warnings: tuple[str, ...] = ()
+    error: dict[str, str] | None = None
+    text: str = ""
+    at: str = field(default_factory=now)
+
+    def record(self) -> dict[str, Any]:
+        """Return the fields of a probe record; the reply's text is not among them."""
+        return {
+            "ttft_ms": self.ttft_ms,
+            "content_ms": self.content_ms,
+            "e2e_ms": self.e2e_ms,
+            "prompt_tokens": self.prompt_tokens,
+            "cached_tokens": self.cached_tokens,
+            "completion_tokens": self.completion_tokens,
+            "timings": dict(self.timings),
+            "server": dict(self.server) if self.server is not None else None,
+            "attempt": self.attempt,
+            "warnings": list(self.warnings),
+            "error": dict(self.error) if self.error is not None else None,
+            "at": self.at,
+        }
