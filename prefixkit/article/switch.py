@@ -1,0 +1,160 @@
+"""Eight questions behind one system prompt: TTFT and whole answer per question, hit rate, tokens saved."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pandas as pd
+
+from prefixkit.article.data import Data
+from prefixkit.article.estimates import difference, mean, ratio_of_means
+from prefixkit.article.section import Context, Section, Table, joined
+from prefixkit.claims import Claims
+from prefixkit.figures import switch as figures
+from prefixkit.figures.style import Picture
+from prefixkit.records import Record
+
+ARMS = ("off", "on")
+MEASURES = ("ttft", "e2e")
+
+
+def question(record: Record) -> int:
+    """Return the number of the question, from 1."""
+    return int((record.get("condition") or {}).get("question") or 0)
+
+
+def _questions(data: Data) -> list[int]:
+    return sorted({question(r) for arm in ARMS for r in data.probes(arm, "switch")} - {0})
+
+
+def _values(data: Data, arm: str, measure: str, wanted: int | None = None) -> dict[tuple[int, object], float]:
+    """Return the measured milliseconds by question and repeat: of one question, or of all but the first."""
+    return {
+        (question(r), (r.get("condition") or {}).get("repeat")): float(r[f"{measure}_ms"])
+        for r in data.probes(arm, "switch")
+        if r.get(f"{measure}_ms") is not None and (question(r) == wanted if wanted is not None else question(r) > 1)
+    }
+
+
+def claim(data: Data, claims: Claims) -> None:
+    """Make the claims of the switch experiment."""
+    numbers = _questions(data)
+    claims.add("switch_questions", len(numbers) or None, "count", source="off, on: switch probes")
+    claims.add("switch_prompt_tokens", _prompt_tokens(data), "tokens", source="off, on: switch prompt_tokens, mean")
+    for measure in MEASURES:
+        _measure_claims(data, claims, measure, numbers)
+    for number in numbers:
+        cached = [r["cached_tokens"] for r in data.probes("on", "switch")
+                  if question(r) == number and r.get("cached_tokens") is not None]  # fmt: skip
+        claims.add(f"switch_q{number}_cached_tokens", mean(cached).value, "tokens", source="on: switch cached_tokens")
+    _hit_rates(data, claims)
+    _output_claims(data, claims)
+
+
+def _prompt_tokens(data: Data) -> float | None:
+    return mean(
+        [r["prompt_tokens"] for arm in ARMS for r in data.probes(arm, "switch") if r.get("prompt_tokens")]
+    ).value
+
+
+def _measure_claims(data: Data, claims: Claims, measure: str, numbers: list[int]) -> None:
+    for number in numbers:
+        for arm in ARMS:
+            found = mean(list(_values(data, arm, measure, number).values()))
+            source = f"{arm}: switch, question {number}, {measure}_ms"
+            claims.estimate(f"switch_q{number}_{measure}_{arm}_ms", found, "ms", source)
+    off, on = (_values(data, arm, measure) for arm in ARMS)
+    for arm, values in (("off", off), ("on", on)):
+        source = f"{arm}: switch, questions 2 and later, {measure}_ms, mean"
+        claims.estimate(f"switch_{measure}_{arm}_ms", mean(list(values.values())), "ms", source)
+    pairs = [(off[key], on[key]) for key in off if key in on]
+    source = f"off, on: switch, questions 2 and later, {measure}_ms, paired by question"
+    claims.estimate(f"switch_{measure}_saved_ms", difference(pairs), "ms", source)
+    claims.estimate(f"switch_{measure}_reduction", ratio_of_means(pairs), "fraction", source)
+
+
+def _hit_rates(data: Data, claims: Claims) -> None:
+    """Add the hit rates from counter differences: all requests, and those after the first."""
+    everything = [c for c in data.arm("on").of("counters", "switch") if c.get("status", "ok") == "ok"]
+    samples = [s for s in data.arm("on").of("sample", "switch") if s.get("hits") is not None]
+    total = everything[-1] if everything else None
+    rate = total["hits"] / total["queries"] if total and total.get("queries") else None
+    claims.add("hit_rate_switch_all", rate, "fraction", source="on: counters of switch, hits / queries")
+    after = _after_first(samples)
+    claims.add("hit_rate_switch", after[1] / after[0] if after and after[0] else None, "fraction",
+               source="on: counters of switch after the first request, hits / queries")  # fmt: skip
+    claims.add("tokens_saved_switch", total.get("hits") if total else None, "tokens",
+               source="on: counters of switch, hits")  # fmt: skip
+    cached = [(r["cached_tokens"], r["prompt_tokens"]) for r in data.probes("on", "switch")
+              if r.get("cached_tokens") is not None and r.get("prompt_tokens") and question(r) > 1]  # fmt: skip
+    claims.add("hit_rate_switch_by_requests", sum(c for c, _ in cached) / sum(p for _, p in cached) if cached else None,
+               "fraction", source="on: switch, questions 2 and later, cached_tokens / prompt_tokens")  # fmt: skip
+    asked, first = len(_questions(data)), 1
+    claims.add("hit_rate_switch_ceiling", (asked - first) / asked if asked else None, "fraction",
+               source="switch: (n - 1) / n requests with a cold start")  # fmt: skip
+
+
+def _after_first(samples: list[Record]) -> tuple[float, float] | None:
+    """Return queries and hits of the requests after the first of each repeat."""
+    queries = hits = 0.0
+    found = False
+    for before, after in pairwise(samples):
+        if int(after.get("request") or 0) > 1 and int(after["request"]) > int(before.get("request") or 0):
+            queries += after["queries"] - before["queries"]
+            hits += after["hits"] - before["hits"]
+            found = True
+    return (queries, hits) if found else None
+
+
+def _output_claims(data: Data, claims: Claims) -> None:
+    tokens = [r["completion_tokens"] for arm in ARMS for r in data.probes(arm, "switch") if r.get("completion_tokens")]
+    claims.add("switch_output_tokens", mean(tokens).value, "tokens", source="off, on: switch completion_tokens, mean")
+
+
+def _picture(ctx: Context) -> Picture | None:
+    rows = [
+        {"arm": arm, "question": question(r), "measure": measure, "ms": float(r[f"{measure}_ms"])}
+        for arm in ARMS
+        for r in ctx.data.probes(arm, "switch")
+        for measure in MEASURES
+        if r.get(f"{measure}_ms") is not None and question(r)
+    ]
+    return figures.questions(pd.DataFrame(rows), ctx.words) if rows else None
+
+
+def _table(ctx: Context) -> Table | None:
+    numbers = _questions(ctx.data)
+    if not numbers:
+        return None
+    rows = [
+        (
+            ctx.words("switch.first") if number == 1 else str(number),
+            *(ctx.cell(f"switch_q{number}_{measure}_{arm}_ms") for measure in MEASURES for arm in ARMS),
+            ctx.cell(f"switch_q{number}_cached_tokens"),
+        )
+        for number in numbers
+    ]
+    means = (ctx.words("switch.mean"), *(ctx.ci(f"switch_{m}_{arm}_ms") for m in MEASURES for arm in ARMS), "")
+    return Table(("question", "ttft_off", "ttft_on", "e2e_off", "e2e_on", "cached_tokens"), (*rows, means))
+
+
+def _sentences(ctx: Context) -> str:
+    if not ctx.has("switch_questions"):
+        return ctx.say("switch.none")
+    if not ctx.has("switch_ttft_off_ms", "switch_ttft_on_ms"):
+        arm = "off" if ctx.has("switch_ttft_off_ms") else "on"
+        return joined(ctx.say("switch.one_arm", arm=ctx.words.arm(arm)), _hits(ctx))
+    claim = ctx.claims["switch_ttft_saved_ms"]
+    key = "unclear" if not claim.ci or claim.ci[0] <= 0 <= claim.ci[1] else "helped" if claim.ci[0] > 0 else "hurt"
+    return joined(ctx.say(f"switch.{key}"), ctx.say("switch.whole"), _hits(ctx))
+
+
+def _hits(ctx: Context) -> str:
+    if not ctx.has("hit_rate_switch_all"):
+        return ctx.say("switch.no_counters")
+    if ctx.number("hit_rate_switch_all") == 0:
+        return ctx.say("switch.no_hits")
+    return ctx.say("switch.hits") if ctx.has("hit_rate_switch") else ctx.say("switch.hits_all")
+
+
+SECTION = Section(claim, {"switch": _picture}, {"switch": _table}, {"switch": _sentences})

@@ -1,0 +1,68 @@
+"""TTFT against prompt length: the two lines, and what is saved at each length."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from prefixkit.figures.style import COLOURS, MARKS, Picture, canvas, house, note, percents, thousands
+from prefixkit.words import Words
+
+
+def lines(points: pd.DataFrame, bands: pd.DataFrame, words: Words, slopes: dict[str, str]) -> Picture:
+    """Draw requests (`series`, `prompt_tokens`, `ttft_ms`) and lines (`series`, `prompt_tokens`, `mean_ms`, `low_ms`, ...).
+
+    `slopes` holds a short label for each line.
+    """
+    with house():
+        figure, (ax,) = canvas(height=4.0)
+        right = float(points["prompt_tokens"].max())
+        for series, rows in bands.groupby("series", sort=False):
+            colour = COLOURS[str(series)]
+            ax.fill_between(rows["prompt_tokens"], rows["low_ms"], rows["high_ms"], color=colour, alpha=0.18, lw=0)
+            ax.plot(rows["prompt_tokens"], rows["mean_ms"], color=colour)
+        for series, rows in points.groupby("series", sort=False):
+            name = str(series)
+            hollow = name == "control"
+            ax.scatter(
+                rows["prompt_tokens"], rows["ttft_ms"], s=16, marker=MARKS[name], label=words.arm(name), zorder=3,
+                facecolors="none" if hollow else COLOURS[name], edgecolors=COLOURS[name], linewidths=0.8, alpha=0.75,
+            )  # fmt: skip
+        top = float(points["ttft_ms"].max())
+        for name, label in slopes.items():
+            end = bands[bands["series"] == name]
+            if len(end):
+                x = 0.62 * right
+                y = float(np.interp(x, end["prompt_tokens"], end["mean_ms"]))
+                below = name == "off"
+                note(ax, x, y + (-0.05 if below else 0.06) * top, label, COLOURS[name],
+                     ha="left" if below else "center", va="top" if below else "bottom")  # fmt: skip
+        ax.set(xlabel=words("axis.prompt_tokens"), ylabel=words("axis.ttft_ms"), xlim=(0, right * 1.04), ylim=(0, None))
+        ax.set_title(words("figure.length.title"))
+        ax.legend(loc="upper left")
+        thousands(ax.xaxis)
+        thousands(ax.yaxis)
+    data = pd.concat([points.assign(layer="request"), bands.assign(layer="line")], ignore_index=True)
+    return Picture(figure, data)
+
+
+def reduction(rows: pd.DataFrame, words: Words) -> Picture:
+    """Draw the TTFT reduction at each length: `prompt_tokens`, `reduction`, `low`, `high` (fractions)."""
+    with house():
+        figure, (ax,) = canvas(height=3.2)
+        ax.axhline(0, color="#444444", linewidth=0.8)
+        ax.plot(rows["prompt_tokens"], rows["reduction"], color=COLOURS["on"], linewidth=1, alpha=0.5)
+        ax.vlines(rows["prompt_tokens"], rows["low"], rows["high"], color=COLOURS["on"], linewidth=2)
+        ax.scatter(rows["prompt_tokens"], rows["reduction"], color=COLOURS["on"], marker=MARKS["on"], s=26, zorder=3)
+        for x, y in zip(rows["prompt_tokens"], rows["reduction"], strict=True):
+            note(ax, x, y, f"{y * 100:.1f} %".replace("-", "−"), COLOURS["on"], ha="center", va="top",
+                 xytext=(0, -9), textcoords="offset points")  # fmt: skip
+        low = float(min(0.0, rows["low"].fillna(rows["reduction"]).min()))
+        ax.set(xlabel=words("axis.prompt_tokens"), ylabel=words("axis.reduction"), ylim=(low * 1.15 - 0.02, 1.05))
+        ax.set_xscale("log", base=2)
+        ax.set_title(words("figure.reduction.title"))
+        ax.set_xticks(list(rows["prompt_tokens"]))
+        ax.minorticks_off()
+        thousands(ax.xaxis)
+        percents(ax.yaxis)
+    return Picture(figure, rows)

@@ -1,0 +1,119 @@
+"""The house style: arms always in the same colour and mark, colour-blind safe; SVG without dates or random ids."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import pandas as pd
+import seaborn as sns
+from matplotlib import font_manager
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+# Okabe and Ito's palette: told apart with every common colour blindness, and in grey by their lightness and marks.
+COLOURS = {
+    "off": "#D55E00", "on": "#0072B2", "cloud": "#009E73", "control": "#8C5A9E", "reference": "#555555",
+    "predicted": "#333333", "cold": "#E69F00",
+}  # fmt: skip
+MARKS = {"off": "o", "on": "s", "cloud": "^", "control": "D", "reference": "P", "predicted": "_", "cold": "v"}
+PARTS = ("#56B4E9", "#E69F00", "#999999", "#0072B2")
+WIDTH, HEIGHT = 6.3, 3.7
+DPI = 200
+GREY = "#5f5f5f"
+_FORMATS = ("svg", "png")
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A figure with the data that it shows, one tidy table."""
+
+    figure: Figure
+    data: pd.DataFrame
+
+
+@cache
+def _fonts() -> list[str]:
+    import pylopdf_fonts_zh_cn
+
+    folder = Path(str(pylopdf_fonts_zh_cn.__file__)).parent
+    font_manager.fontManager.addfont(str(folder / "NotoSansSC-Regular.otf"))
+    return ["Noto Sans SC", "DejaVu Sans"]
+
+
+@contextmanager
+def house() -> Iterator[None]:
+    """Draw in the house style inside this block."""
+    rc = {
+        **sns.axes_style("ticks"),
+        "font.family": _fonts(), "font.size": 9.5, "axes.titlesize": 10.5, "axes.labelsize": 9.5,
+        "axes.titlelocation": "left", "axes.titlepad": 8, "axes.spines.top": False, "axes.spines.right": False,
+        "axes.edgecolor": "#444444", "axes.linewidth": 0.8, "axes.grid": True, "axes.axisbelow": True,
+        "grid.color": "#e6e6e6", "grid.linewidth": 0.7, "xtick.labelsize": 8.5, "ytick.labelsize": 8.5,
+        "xtick.color": "#444444", "ytick.color": "#444444", "legend.frameon": False, "legend.fontsize": 8.5,
+        "lines.linewidth": 1.8, "lines.markersize": 4.5, "savefig.facecolor": "white", "figure.facecolor": "white",
+        "axes.unicode_minus": True, "svg.fonttype": "path", "svg.hashsalt": "prefixkit",
+    }  # fmt: skip
+    with matplotlib.rc_context(rc):
+        yield
+
+
+def canvas(columns: int = 1, *, height: float = HEIGHT, rows: int = 1, **subplots: Any) -> tuple[Figure, list[Axes]]:
+    """Return an empty figure of the article's width and its axes, row by row."""
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(rows, columns, squeeze=False, **subplots)
+    return figure, [ax for row in axes for ax in row]
+
+
+def thousands(axis: Axis) -> None:
+    """Write an axis' numbers with a comma for thousands."""
+    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}" if x == round(x) else f"{x:g}"))
+
+
+def percents(axis: Axis) -> None:
+    """Write an axis' fractions as percentages."""
+    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x * 100:.0f} %"))
+
+
+def note(ax: Axes, x: float, y: float, text: str, colour: str = GREY, **options: Any) -> None:
+    """Write a small label at data coordinates."""
+    settings: dict[str, Any] = {"color": colour, "fontsize": 8.5, "va": "center", "annotation_clip": False, **options}
+    ax.annotate(text, (x, y), **settings)
+
+
+def interval(ax: Axes, x: float, low: float | None, high: float | None, colour: str, width: float = 1.6) -> None:
+    """Draw a vertical interval."""
+    if low is not None and high is not None:
+        ax.plot([x, x], [low, high], color=colour, linewidth=width, solid_capstyle="butt", zorder=3)
+
+
+def render(figure: Figure, kind: str) -> bytes:
+    """Return the figure as `svg` or `png`; equal figures give equal bytes."""
+    buffer = io.BytesIO()
+    with house():
+        metadata = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
+        figure.savefig(buffer, format=kind, dpi=DPI, metadata=metadata)
+    return buffer.getvalue()
+
+
+def save(picture: Picture, folder: Path, name: str) -> list[Path]:
+    """Write NAME.svg, NAME.png and NAME.csv to `folder`; return their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for kind in _FORMATS:
+        path = folder / f"{name}.{kind}"
+        path.write_bytes(render(picture.figure, kind))
+        paths.append(path)
+    path = folder / f"{name}.csv"
+    picture.data.to_csv(path, index=False, lineterminator="\n")
+    return [*paths, path]
