@@ -1,0 +1,116 @@
+"""An executed notebook as one Markdown document for pandoc, with its figures as files."""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from nbconvert.filters import strip_ansi
+
+from prefixkit.errors import RenderError
+from prefixkit.export.checks import cell_name
+from prefixkit.export.placeholders import CLAIMS_MIME, Claims, fill
+
+LEFT_OUT = frozenset({"remove_cell", "remove-cell", "parameters", "injected-parameters"})
+SHOWN_CODE = frozenset({"show_code", "show-code"})
+IMAGES = {"image/svg+xml": "svg", "image/png": "png", "image/jpeg": "jpg"}
+ATTACHMENT = re.compile(r"\]\(attachment:([^)\s]+)\)")
+
+
+@dataclass(slots=True)
+class Document:
+    """Markdown and the files that it refers to."""
+
+    markdown: str = ""
+    files: dict[str, bytes] = field(default_factory=dict)
+
+    def write(self, folder: Path) -> None:
+        """Write the files into `folder`."""
+        for name, data in self.files.items():
+            (folder / name).write_bytes(data)
+
+
+def compose(notebook: Any, claims: Claims, lang: str) -> Document:
+    """Return the document; each cell is preceded by a marker that tells the filter its name and tags."""
+    document = Document()
+    parts: list[str] = []
+    for position, cell in enumerate(notebook.cells, 1):
+        tags = set(cell.metadata.get("tags", []))
+        if tags & LEFT_OUT or cell.cell_type == "raw":
+            continue
+        name = cell_name(position, cell)
+        if cell.cell_type == "markdown":
+            body = [_attached(fill(cell.source, claims, lang, name), cell, position, document)]
+        else:
+            body = [fence(cell.source, "python")] if tags & SHOWN_CODE else []
+            body += [
+                _output(output, f"cell{position}-{number}", name, document)
+                for number, output in enumerate(cell.outputs, 1)
+            ]
+        if any(body):
+            parts += [fence("\n".join([quote(name), *sorted(tags)]), "{=cell}"), *body]
+    document.markdown = "\n\n".join(part for part in parts if part) + "\n"
+    return document
+
+
+def fence(text: str, kind: str) -> str:
+    """Return a fenced block that no line of `text` can close."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    marks = "`" * max(4, longest + 1)
+    return f"{marks} {kind}\n{text.strip(chr(10))}\n{marks}"
+
+
+def _attached(source: str, cell: Any, position: int, document: Document) -> str:
+    """Turn `attachment:` images into files."""
+
+    def replace(match: re.Match[str]) -> str:
+        bundle = cell.get("attachments", {}).get(match[1], {})
+        for mime, suffix in IMAGES.items():
+            if mime in bundle:
+                name = f"cell{position}-attachment{len(document.files)}.{suffix}"
+                data = bundle[mime]
+                document.files[name] = data.encode() if suffix == "svg" else base64.b64decode(data)
+                return f"]({name})"
+        raise RenderError(f"{cell_name(position, cell)}: attachment {match[1]!r} is missing", "attach the image again")
+
+    return ATTACHMENT.sub(replace, source)
+
+
+def _output(output: Any, stem: str, name: str, document: Document) -> str:
+    if output.output_type == "stream":
+        return fence(strip_ansi(_last_states(output.text)), "{.output}") if output.name == "stdout" else ""
+    data = output.get("data", {})
+    if CLAIMS_MIME in data:
+        return ""
+    details = output.metadata.get("prefixkit", {})
+    if "text/markdown" in data:
+        return str(data["text/markdown"])
+    for mime, suffix in IMAGES.items():
+        if mime in data:
+            if not details.get("alt"):
+                raise RenderError(f"{name}: a figure without alternative text", "display it with show(..., alt=...)")
+            file = f"{stem}.{suffix}"
+            document.files[file] = data[mime].encode() if suffix == "svg" else base64.b64decode(data[mime])
+            return _shown("figure", f"![figure]({file})", details)
+    if "text/html" in data:
+        block = fence(data["text/html"], "{=html}")
+        return _shown("table", block, details) if details else block
+    if "text/latex" in data:
+        return str(data["text/latex"])
+    return fence(strip_ansi(data["text/plain"]), "{.output}") if "text/plain" in data else ""
+
+
+def _shown(kind: str, body: str, details: dict[str, str]) -> str:
+    return (
+        f'::::::: {{.show kind="{kind}" label="{quote(details["label"])}" alt="{quote(details.get("alt", ""))}"}}\n'
+        f"{body}\n\n:::::: caption\n{details['caption']}\n::::::\n\n:::::::"
+    )
+
+
+def _last_states(text: str) -> str:
+    """Return what a terminal shows of `text`: a progress bar's last state."""
+    return "\n".join(line.rstrip("\r").rsplit("\r", 1)[-1] for line in text.split("\n"))
