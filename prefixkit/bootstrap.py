@@ -76,7 +76,7 @@ def pip(environment, log, *arguments):
             elif line.startswith("Installing collected"):
                 print(f"  {collected:4d} packages, unpacking", flush=True)
         if process.wait():
-            tail = [text for text in log.read_text().splitlines() if text.startswith("ERROR")][-1:]
+            tail = [text for text in log.read_text().splitlines() if text.lower().startswith("error")][-1:]
             return tail[0] if tail else "pip failed"
     return ""
 
