@@ -148,6 +148,7 @@ class Conversation(Experiment):
     system_tokens: Tokens = Field(default=1024, description="Length of the system prompt.")
     questions: Text | None = Field(default=None, description="One question a line; default: the language's own.")
     turns: Annotated[int, Field(ge=2)] = Field(default=5, description="Turns of each conversation.")
+    repeats: Count = Field(default=1, description="Conversations of each mode, each with a new system prompt.")
     max_tokens: Tokens = Field(default=32, description="Output tokens of each reply.")
 
 
@@ -201,7 +202,10 @@ class Blocks(Experiment):
 class Workload(Experiment):
     """The user's own prompts, replayed in order."""
 
-    file: Name = Field(description="JSONL of chat messages or OpenAI batch lines, relative to the project root.")
+    path: Name = Field(
+        default="prefixkit/data/workload_sample.jsonl",
+        description="JSONL of chat messages or OpenAI batch lines, relative to the project root.",
+    )
     limit: Count | None = Field(default=None, description="Replay only the first so many requests.")
     max_tokens: Tokens = Field(default=1, description="Output tokens of each answer.")
 
