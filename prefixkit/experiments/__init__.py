@@ -1,0 +1,8 @@
+"""The experiments and the session that runs them on one arm's server."""
+
+from prefixkit.experiments.opening import open_session
+from prefixkit.experiments.registry import EXPERIMENTS
+from prefixkit.experiments.session import Session
+from prefixkit.experiments.state import ArmState, arm_state, is_complete
+
+__all__ = ["EXPERIMENTS", "ArmState", "Session", "arm_state", "is_complete", "open_session"]

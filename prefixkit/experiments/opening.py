@@ -1,0 +1,167 @@
+"""Open an arm's measurement: resume or set aside its records, start its server, write where it runs."""
+
+from __future__ import annotations
+
+import atexit
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from prefixkit.errors import ParamsError, ServerError
+from prefixkit.experiments.session import Session
+from prefixkit.experiments.state import missing_variable, records_state
+from prefixkit.params import Params, load_arm, params_hash, profile_name
+from prefixkit.provenance import UNKNOWN, provenance
+from prefixkit.records import archive, finished_cells, now, read_records, supersede_unfinished
+from prefixkit.server import Server, serve
+
+SECRET = re.compile(r"api.?key|_key$|_token$|secret|passw", re.IGNORECASE)
+KEY_ARGUMENT = re.compile(r"(--api[-_]key[= ]+)\S+")
+TEMPLATE_TOKENS = 64
+
+
+def open_session(
+    profile: str | Path,
+    arm: str,
+    out: str | Path,
+    *,
+    progress: Callable[[str], object] = print,
+    rounds: int | None = None,
+) -> Session:
+    """Return the session that measures `arm` of `profile` into the folder `out`, with its server running.
+
+    Records of the same parameters are continued; others are set aside. When everything is measured, a key is missing or
+    the server is not what the arm says, no experiment runs: see `Session.status` and `.reason`.
+    """
+    params = load_arm(profile, arm)
+    check_params(params, str(profile))
+    arm = Path(arm).stem
+    path = Path(out) / f"{arm}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    records = read_records(path) if path.exists() else []
+    state = records_state(records, params)
+    common: dict[str, Any] = {"profile": profile_name(profile), "progress": progress, "rounds": rounds}
+    if state.name in ("complete", "skipped"):
+        progress(f"{arm}: {state.message}")
+        return Session(params, arm, path, status=state.name, reason=state.message, **common)
+    if state.name == "stale":
+        progress(f"{arm}: {state.message}; its records are kept as {archive(path, records).name}")
+    elif records:
+        repeated = supersede_unfinished(path, finished_cells(records))
+        progress(f"{arm}: continuing, {len(finished_cells(records))} cells are done, {repeated} requests are repeated")
+    session = Session(params, arm, path, **common)
+    if arm == "cloud":
+        _open_cloud(session)
+    else:
+        _open_server(session)
+    if session.status == "open":
+        atexit.register(session.close, "interrupted", "the process ended")
+    return session
+
+
+def check_params(params: Params, source: str) -> None:
+    """Refuse what cannot be measured before anything starts."""
+    length, arguments = params.experiments.length, params.server.engine_args
+    limit = arguments.get("max_model_len") if isinstance(arguments, dict) else None
+    if length and isinstance(limit, int):
+        longest = max(*length.lengths, *length.short_lengths)
+        if longest + length.max_tokens + TEMPLATE_TOKENS > limit:
+            raise ParamsError(
+                f"{source}: experiments.length.lengths: {longest} tokens and a question do not fit into "
+                f"server.engine_args.max_model_len {limit}",
+                "raise max_model_len or leave the length out",
+            )
+
+
+def run_record(session: Session, server: Server | None, error: str = "") -> dict[str, Any]:
+    """Return what a `run` record says of this run; what a server that did not start would have said is unknown."""
+    params = session.params
+    effective = server.effective if server else None
+    return {
+        "params": _without_secrets(params.model_dump(mode="json")),
+        "params_hash": params_hash(params),
+        **provenance(),
+        "vllm": effective.vllm if effective else UNKNOWN,
+        "argv": _without_key(list(server.argv or [])) if server else None,
+        "model": {"name": params.model.name, "weights": "random" if params.model.load_format == "dummy" else "real"},
+        "enable_prefix_caching": effective.enable_prefix_caching if effective else None,
+        "block_size": effective.block_size if effective else None,
+        "kv_capacity_tokens": effective.kv_capacity_tokens if effective else None,
+        "dtype": effective.dtype if effective else None,
+        "max_model_len": effective.max_model_len if effective else None,
+        "engines": effective.engines if effective else None,
+        "url": server.url if server and params.server.launcher == "url" else None,
+        "nonce": session.nonce,
+        "error": error or None,
+        "started_at": now(),
+    }
+
+
+def _open_server(session: Session) -> None:
+    try:
+        server = serve(session.params, log_path=session.path.with_suffix(".server.log"), progress=session.progress)
+    except ServerError as error:
+        _end_without_server(session, error)
+        if session.status != "refused":
+            raise
+        return
+    except BaseException as error:
+        session.append("run", **run_record(session, None, type(error).__name__))
+        session.close("interrupted", "while the server started")
+        raise
+    session.append("run", **run_record(session, server))
+    session.attach(server)
+    wanted, found = session.params.enable_prefix_caching, server.effective.enable_prefix_caching
+    if found is not None and found is not wanted:
+        refuse(session, f"the server says enable_prefix_caching={found}, arm {session.arm} means {wanted}")
+
+
+def refuse(session: Session, reason: str) -> None:
+    """End the run because its server is not what the arm says."""
+    session.skip(None, reason)
+    session.close("refused", reason)
+    session.status, session.reason = "refused", reason
+
+
+def _end_without_server(session: Session, error: ServerError) -> None:
+    session.append("run", **run_record(session, None, str(error)))
+    if getattr(error, "contradicts_arm", False):
+        refuse(session, str(error))
+        return
+    session.skip(None, error.message, remedy=error.remedy)
+    session.close("failed", error.message)
+
+
+def _open_cloud(session: Session) -> None:
+    session.append("run", **run_record(session, None), cloud=session.params.cloud.model_dump(mode="json"))
+    name = missing_variable(session.params)
+    if name is None:
+        return
+    reason = f"{name} is not set in this process"
+    remedy = f'sh: export {name}="..."; PowerShell: $env:{name} = "..."; then run again'
+    session.skip(None, reason, remedy=remedy, variable=name)
+    session.close("skipped", reason)
+    session.status, session.reason = "skipped", reason
+
+
+def _without_secrets(node: Any) -> Any:
+    """Hide every string whose key is named like a secret, and keys among arguments; `..._env` keys hold only names."""
+    if isinstance(node, dict):
+        return {
+            key: "(hidden)" if isinstance(value, str) and SECRET.search(key) else _without_secrets(value)
+            for key, value in node.items()
+        }
+    if isinstance(node, list) and all(isinstance(item, str) for item in node):
+        return _without_key(node)
+    if isinstance(node, list):
+        return [_without_secrets(item) for item in node]
+    return KEY_ARGUMENT.sub(r"\1(hidden)", node) if isinstance(node, str) else node
+
+
+def _without_key(argv: list[str]) -> list[str]:
+    shown, hide = [], False
+    for argument in argv:
+        shown.append("(hidden)" if hide else KEY_ARGUMENT.sub(r"\1(hidden)", argument))
+        hide = argument in ("--api-key", "--api_key")
+    return shown

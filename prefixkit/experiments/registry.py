@@ -1,0 +1,25 @@
+"""What is measured, in the order in which it runs; experiments with servers of their own come last."""
+
+from __future__ import annotations
+
+from prefixkit.errors import ParamsError
+
+EXPERIMENTS = {
+    "switch": "prefixkit.experiments.switch",
+    "length": "prefixkit.experiments.length",
+    "conversation": "prefixkit.experiments.conversation",
+    "load": "prefixkit.experiments.load",
+    "mutation": "prefixkit.experiments.mutation",
+    "workload": "prefixkit.experiments.workload",
+    "cloud": "prefixkit.experiments.cloud",
+    "eviction": "prefixkit.experiments.eviction",
+    "blocks": "prefixkit.experiments.blocks",
+}
+ONLY_ON = frozenset({"eviction", "blocks"})
+
+
+def belongs(experiment: str, arm: str) -> bool:
+    """Return whether an arm has this experiment at all; the cloud arm is one experiment of its own."""
+    if experiment not in EXPERIMENTS:
+        raise ParamsError(f"unknown experiment {experiment!r}", f"one of: {', '.join(EXPERIMENTS)}")
+    return (experiment == "cloud") == (arm == "cloud")
