@@ -208,6 +208,7 @@ class Client:
             if not isinstance(cause, WireError):
                 cause = WireError("disconnected", " ".join(str(cause or error).split()))
             if cause.kind == "truncated" and (reading.done or reading.finish_reason or reading.error):
+                reading.on_end(reading.last)
                 return None, None
             return self._clean(wire_failure(cause, self._context())), None
         finally:

@@ -18,7 +18,7 @@ class Reading:
     """Stamps (ns) and counts of one answer; memory is bounded whatever the answer's length."""
 
     def __init__(self) -> None:
-        self.start = self.first_byte = self.head = self.end = 0
+        self.start = self.first_byte = self.head = self.last = self.end = 0
         self.role = self.first_token = self.first_content = self.last_token = self.finish = 0
         self.connect_ms = 0.0
         self.resent = 0
@@ -57,6 +57,7 @@ class Reading:
 
     def on_body(self, data: bytes, stamp: int) -> None:
         """Read the events of a piece."""
+        self.last = stamp
         if self._is_sse is None:
             self.body += data
             start = self.body.lstrip()

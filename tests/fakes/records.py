@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,17 +98,30 @@ class Arm:
         """Close a cell."""
         self.append("cell", cell=name)
 
-    def counted(self, experiment: str, body: Callable[[], None]) -> None:
-        """Append the counters of one experiment around `body`."""
-        queries, hits = self.queries, self.hits
-        body()
+    @contextmanager
+    def counted(self, experiment: str, scope: str = "all", **fields: Any) -> Iterator[None]:
+        """Append the counters of the requests made inside this block."""
+        queries, hits, order = self.queries, self.hits, self.order
+        yield
+        if self.name == "cloud":
+            return
         on = self.name == "on"
         asked, hit = self.queries - queries, self.hits - hits
+        rate = hit / asked if asked else None
+        rates = {"counters": rate, "requests": rate, "prediction": rate}
         self.append(
-            "counters", experiment=experiment, family="prefix_cache", unit="tokens", queries=asked, hits=hit,
-            hit_rate=hit / asked if asked else None, per_engine={"0": {"queries": asked, "hits": hit}},
-            status="ok" if on else "disabled", message="",
+            "counters", experiment=experiment, scope=scope, requests=self.order - order, family="prefix_cache",
+            unit="tokens", queries=asked if on else 0, hits=hit, hit_rate=rate, tokens_saved=hit,
+            per_engine={"0": {"queries": asked, "hits": hit, "hit_rate": rate}}, status="ok" if on else "disabled",
+            message="", predicted_tokens=hit, **fields,
+            reconciliation={"rates": rates, "agree": True, "reason": ""},
         )  # fmt: skip
+
+    def sample(self, experiment: str, request: int, since: tuple[int, int], **fields: Any) -> None:
+        """Append the counters of this moment, counted from `since`."""
+        if self.name == "on":
+            self.append("sample", experiment=experiment, request=request, queries=self.queries - since[0],
+                        hits=self.hits - since[1], unit="tokens", status="ok", **fields)  # fmt: skip
 
     def floor(self, shared: int, total: int) -> int:
         """Return the tokens that block arithmetic can hit."""
@@ -125,7 +139,7 @@ def begin(arm: Arm, **changes: Any) -> None:
         "vllm": "0.32.0" if local else None,
         "argv": [".venv-vllm/bin/python", "-m", "vllm.entrypoints.openai.api_server", "--block-size", "32",
                  "--enable-prefix-caching" if arm.name == "on" else "--no-enable-prefix-caching"] if local else [],
-        "model": {"name": params.model.name, "weights": "real"} if local else {"name": arm.model or "gpt-4o-mini"},
+        "model": {"name": params.model.name, "weights": "real"},
         "enable_prefix_caching": {"on": True, "off": False}.get(arm.name),
         "block_size": 32 if local else None, "kv_capacity_tokens": 46592 if local else None,
         "cpu": "Simulated CPU, 2 cores", "gpu": None, "driver": None, "os": "Debian 12", "python": "3.11.9",
@@ -136,41 +150,42 @@ def begin(arm: Arm, **changes: Any) -> None:
 
 def warmups(arm: Arm, experiment: str, prompt: int) -> None:
     """Append two warm-up probes."""
-    for number in range(2):
-        arm.probe(experiment, "warmup", prompt, 0, cell=f"{experiment}/warmup/{prompt}", condition={"warmup": number})
+    for _ in range(2):
+        arm.probe(experiment, "warmup", prompt, 0, cell=f"warmup/{experiment}")
 
 
-def switch(arm: Arm, *, system: int = 1488, questions: int = 8, tokens: int = 64) -> None:
+def switch(arm: Arm, *, system: int = 1488, questions: int = 8, tokens: int = 64, repeats: int = 1) -> None:
     """Run the switch experiment: one shared system prompt, the first request cold."""
     warmups(arm, "switch", 1500)
+    for repeat in range(repeats):
+        cell, start = f"switch/r{repeat}", (arm.queries, arm.hits)
 
-    def body() -> None:
-        cell = "switch/r0"
-        for question in range(1, questions + 1):
+        def ask(question: int, repeat: int = repeat, cell: str = cell, start: tuple[int, int] = start) -> None:
             prompt = system + 20 + question
             cached = arm.floor(system, prompt) if question > 1 else 0
             phase = "warm" if arm.name == "on" and question > 1 else "cold"
-            arm.probe("switch", phase, prompt, cached, tokens=tokens, cell=cell,
-                      condition={"question": question, "repeat": 0})  # fmt: skip
-            if arm.name != "cloud":
-                arm.append("sample", experiment="switch", request=question, queries=arm.queries, hits=arm.hits,
-                           unit="tokens")  # fmt: skip
-        arm.cell(cell)
+            arm.probe("switch", phase, prompt, cached, tokens=tokens, cell=cell, target_tokens=system,
+                      condition={"question": question, "repeat": repeat})  # fmt: skip
+            arm.sample("switch", question, start, repeat=repeat, cell=cell)
 
-    arm.counted("switch", body) if arm.name != "cloud" else body()
+        with arm.counted("switch", "all", repeat=repeat, cell=cell):
+            ask(1)
+            with arm.counted("switch", f"requests 2-{questions}", repeat=repeat, cell=cell):
+                for question in range(2, questions + 1):
+                    ask(question)
+        arm.cell(cell)
 
 
 def length(arm: Arm, *, lengths: Sequence[int] = SHORT + LENGTHS, repeats: int = 5, control: bool = True) -> None:
     """Run the length experiment: rounds in random order; on = cold, warm, control; off = cold."""
     for tokens in lengths:
         warmups(arm, "length", tokens + QUESTION_TOKENS)
-
-    def body() -> None:
-        for number in range(1, repeats + 1):
-            for tokens in arm.rng.sample(list(lengths), len(lengths)):
+    with arm.counted("length"):
+        for number in range(repeats):
+            for position, tokens in enumerate(arm.rng.sample(list(lengths), len(lengths))):
                 cell = f"length/{tokens}/r{number}"
                 prompt = tokens + QUESTION_TOKENS
-                condition = {"length": tokens, "round": number}
+                condition = {"round": number, "position": position}
                 common: dict[str, Any] = {"cell": cell, "condition": condition, "target_tokens": tokens}
                 arm.probe("length", "cold", prompt, 0, **common)
                 if arm.name == "on":
@@ -178,8 +193,6 @@ def length(arm: Arm, *, lengths: Sequence[int] = SHORT + LENGTHS, repeats: int =
                     if control:
                         arm.probe("length", "control", prompt, 0, **common)
                 arm.cell(cell)
-
-    arm.counted("length", body)
 
 
 def cloud(models: Sequence[str] = ("gpt-4o-mini",), *, seed: int = 0) -> Arm:
@@ -198,7 +211,7 @@ def cloud(models: Sequence[str] = ("gpt-4o-mini",), *, seed: int = 0) -> Arm:
                 arm.probe("length", "cold", tokens + 12, 0, cell=f"length/{model}/{tokens}", target_tokens=tokens,
                           server=None, timings={"connect": 90.0, "first_byte": 400.0},
                           condition={"model": model})  # fmt: skip
-    arm.append("end", status="complete")
+    arm.append("end", status="ok", reason="")
     return arm
 
 
@@ -212,15 +225,15 @@ def local(name: str, experiments: Sequence[Experiment] = CORE, *, world: World |
     begin(arm)
     for experiment in experiments:
         experiment(arm)
-    arm.append("end", status="complete")
+    arm.append("end", status="ok", reason="")
     return arm
 
 
-def skipped(name: str, reason: str = "no key: TAOTOKEN_API_KEY is not set") -> Arm:
+def skipped(name: str, reason: str = "TAOTOKEN_API_KEY is not set in this process") -> Arm:
     """Return an arm that was skipped as a whole."""
     arm = Arm(name, World())
     arm.append("skip", experiment=None, reason=reason)
-    arm.append("end", status="skipped")
+    arm.append("end", status="skipped", reason=reason)
     return arm
 
 

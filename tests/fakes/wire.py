@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-Step = bytes | Callable[[], object]
+CUT = None
+Step = bytes | Callable[[], object] | None
 
 SSE_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nTransfer-Encoding: chunked\r\n\r\n"
 SSE_HEAD_CLOSE = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
 END = b"0\r\n\r\n"
 DONE = b"data: [DONE]\n\n"
+CERTIFICATE = Path(__file__).with_name("localhost.pem")
 
 
 def chunk(data: bytes) -> bytes:
@@ -53,6 +57,9 @@ def answer(status: int, body: object, content_type: str = "application/json", *h
     return ["\r\n".join([*lines, "", ""]).encode() + data]
 
 
+GOOD = stream(delta(role="assistant", content=""), delta(content="Hi"), delta("stop"), usage(11, 1, 0), DONE)
+
+
 @dataclass
 class Request:
     """What arrived."""
@@ -62,46 +69,58 @@ class Request:
     body: bytes
 
     @property
+    def path(self) -> str:
+        return self.line.split()[1]
+
+    @property
     def json(self) -> Any:
         return json.loads(self.body)
 
 
-@dataclass
 class WireServer:
-    """Plays scripts in order (the last one again and again); a thread a connection.
+    """Plays scripts in order, the last one again and again; a thread a connection.
 
-    A script is a list of byte strings to write and of callables to run between them. `CLOSE` ends the connection.
+    A script is a list of byte strings to write and callables to run between them; CUT, or a head with
+    `Connection: close`, ends the connection. `by_path` answers some paths apart.
     """
 
-    scripts: list[list[Step]]
-    context: ssl.SSLContext | None = None
-    host: str = "127.0.0.1"
-    requests: list[Request] = field(default_factory=list)
-    connections: int = 0
+    def __init__(
+        self,
+        *scripts: list[Step],
+        tls: bool = False,
+        host: str = "127.0.0.1",
+        by_path: dict[str, list[Step]] | None = None,
+    ) -> None:
+        self.scripts = list(scripts)
+        self.requests: list[Request] = []
+        self.connections = 0
+        self._by_path = by_path or {}
+        self._lock = threading.Lock()
+        self._open: set[socket.socket] = set()
+        self._context: ssl.SSLContext | None = None
+        if tls:
+            self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            self._context.load_cert_chain(CERTIFICATE)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._listener = socket.create_server((host, 0), family=family, backlog=512)
+        self.port = self._listener.getsockname()[1]
+        self.root = f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{self.port}"
+        self.url = f"{self.root}/v1"
 
     def __enter__(self) -> WireServer:
-        self._lock = threading.Lock()
-        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-        self._listener = socket.create_server((self.host, 0), family=family, backlog=512)
-        self.port = self._listener.getsockname()[1]
-        self._open: set[socket.socket] = set()
         threading.Thread(target=self._accept, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._listener.close()
+        self.drop_connections()
+
+    def drop_connections(self) -> None:
+        """Close every open connection, as a server does with idle ones."""
         with self._lock:
             for sock in self._open:
-                try:
+                with contextlib.suppress(OSError):
                     sock.shutdown(socket.SHUT_RDWR)
-                except OSError:
-                    pass
-
-    @property
-    def url(self) -> str:
-        scheme = "https" if self.context else "http"
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{scheme}://{host}:{self.port}/v1"
 
     def _accept(self) -> None:
         while True:
@@ -114,40 +133,40 @@ class WireServer:
                 self._open.add(sock)
             threading.Thread(target=self._serve, args=(sock,), daemon=True).start()
 
-    def _serve(self, sock: socket.socket) -> None:
-        try:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if self.context is not None:
-                sock = self.context.wrap_socket(sock, server_side=True)
+    def _serve(self, raw: socket.socket) -> None:
+        sock = raw
+        with contextlib.suppress(OSError):
+            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._context is not None:
+                sock = self._context.wrap_socket(raw, server_side=True)
             reader = sock.makefile("rb")
             while (request := _read(reader)) is not None:
                 with self._lock:
                     self.requests.append(request)
-                    script = self.scripts.pop(0) if len(self.scripts) > 1 else self.scripts[0]
+                    script = self._by_path.get(request.path)
+                    if script is None:
+                        script = self.scripts.pop(0) if len(self.scripts) > 1 else self.scripts[0]
                 if not _play(script, sock):
-                    return
-        except OSError:
-            pass
-        finally:
-            with self._lock:
-                self._open.discard(sock)
-            sock.close()
+                    break
+            reader.close()
+        with self._lock:
+            self._open.discard(raw)
+        with contextlib.suppress(OSError):
+            sock.shutdown(socket.SHUT_RDWR)
+        sock.close()
 
 
-def CLOSE() -> object:  # noqa: N802
-    """End the connection where it stands."""
-    raise ConnectionAbortedError
-
-
-def _play(script: Iterable[Step], sock: socket.socket) -> bool:
+def _play(script: list[Step], sock: socket.socket) -> bool:
+    closing = False
     for step in script:
+        if step is CUT:
+            return False
         if isinstance(step, bytes):
+            closing = closing or b"connection: close" in step[:300].lower()
             sock.sendall(step)
-            if step == SSE_HEAD_CLOSE:
-                closing = True
         else:
             step()
-    return b"connection: close" not in (script[0] if isinstance(script, list) else b"").lower()
+    return not closing
 
 
 def _read(reader: Any) -> Request | None:
