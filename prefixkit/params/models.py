@@ -178,11 +178,14 @@ class Mutation(Experiment):
 class Eviction(Experiment):
     """A working set around the KV capacity, on a server of its own."""
 
-    num_gpu_blocks: Count = Field(default=200, description="KV blocks of the shrunk server.")
+    num_gpu_blocks: Annotated[int, Field(ge=2)] = Field(default=128, description="KV blocks of the shrunk server.")
     ratios: list[Annotated[float, Field(gt=0)]] = Field(default=[0.5, 0.9, 1.3], description="Working set / capacity.")
     orders: list[Literal["cyclic", "random", "skewed"]] = Field(default=["cyclic"], description="Order of requests.")
-    prefix_tokens: Tokens = Field(default=512, description="Length of each distinct prefix.")
+    prefix_tokens: Tokens = Field(default=384, description="Length of each distinct prefix.")
     passes: Count = Field(default=2, description="Passes over the working set after the first.")
+    max_uncached_tokens: Tokens = Field(
+        default=60_000, description="Most tokens to compute in all; a working set beyond that is skipped."
+    )
     max_tokens: Tokens = Field(default=1, description="Output tokens of each answer.")
 
 
@@ -190,12 +193,13 @@ class Blocks(Experiment):
     """Block sizes by KV capacities, a server for each pair."""
 
     block_sizes: list[Count] = Field(default=[32, 128], min_length=1, description="`--block-size` values.")
-    num_gpu_blocks: list[Count] = Field(
-        default=[], description="KV capacities in tokens / block; empty: use utilization."
+    capacities: list[Tokens] = Field(
+        default=[4096, 16384], description="KV capacities in tokens, each rounded down to whole blocks."
     )
-    gpu_memory_utilization: list[Fraction] = Field(default=[], description="Memory shares, instead of block counts.")
-    prefix_tokens: Tokens = Field(default=1000, description="Shared prefix, chosen not to fill a block.")
-    repeats: Count = Field(default=4, description="Warm requests of each server.")
+    gpu_memory_utilization: list[Fraction] = Field(default=[], description="Memory shares, instead of `capacities`.")
+    prefixes: Count = Field(default=4, description="Distinct shared prefixes, asked in turn.")
+    prefix_tokens: Tokens = Field(default=1000, description="Length of each prefix, chosen not to fill a block.")
+    repeats: Count = Field(default=3, description="Warm passes over the prefixes, each with a new question.")
     max_tokens: Tokens = Field(default=1, description="Output tokens of each answer.")
 
 

@@ -12,7 +12,7 @@ from prefixkit.workload.prefixes import PrefixTree
 from prefixkit.workload.requests import Request
 from prefixkit.workload.volatile import Messages, SegmentCounts, first_difference, kind_at, text_of
 
-Tokenize = Callable[[Messages], list[int]]
+Tokenize = Callable[[Messages], list[int] | None]
 _RECENT = 64
 _MOST_KINDS_OF_BREAK = 1000
 _SHOWN = 60
@@ -49,7 +49,7 @@ class Analysis:
     """
 
     requests: int
-    too_long: int
+    left_out: int
     prompt_tokens: int
     block_size: int
     capacity_tokens: int | None
@@ -61,8 +61,6 @@ class Analysis:
     moved_ideal_hits: int
     prefixes: list[dict[str, Any]]
     breaks: list[dict[str, Any]]
-    predicted: list[int | None]
-    lengths: list[int | None]
 
 
 class _Breaks:
@@ -121,7 +119,7 @@ def analyse(
 ) -> Analysis:
     """Return what `requests()` share; it is called twice, so a file can be streamed.
 
-    A prompt longer than `most_tokens` is counted as too long and takes no part. `show` keeps short excerpts of texts.
+    A prompt longer than `most_tokens`, or one that `tokenize` returns None for, is left out. `show` keeps short excerpts.
     """
     counts = SegmentCounts()
     for request in requests():
@@ -129,35 +127,31 @@ def analyse(
     caches = [BlockCache(block_size, limit) for limit in (capacity_tokens, None, capacity_tokens, None)]
     hits = [0, 0, 0, 0]
     tree, breaks = PrefixTree(block_size), _Breaks(counts, show)
-    predicted: list[int | None] = []
-    lengths: list[int | None] = []
-    total = moved_total = moved_requests = 0
+    count = left_out = total = moved_total = moved_requests = 0
     texts: dict[int, str] = {}
-    for ordinal, request in enumerate(requests(), 1):
+    for count, request in enumerate(requests(), 1):
         ids = tokenize(request.messages)
-        lengths.append(len(ids))
-        if most_tokens is not None and len(ids) > most_tokens:
-            predicted.append(None)
+        if ids is None or (most_tokens is not None and len(ids) > most_tokens):
+            left_out += 1
             continue
         moved = counts.moved(request.messages)
-        moved_ids = ids if moved is request.messages else tokenize(moved)
+        moved_ids = ids if moved is request.messages else tokenize(moved) or ids
         moved_requests += moved is not request.messages
         served = [cache.request(x) for cache, x in zip(caches, (ids, ids, moved_ids, moved_ids), strict=True)]
         hits = [a + b for a, b in zip(hits, served, strict=True)]
-        predicted.append(served[0])
         total += len(ids)
         moved_total += len(moved_ids)
         tree.add(ids, request.line)
         breaks.add(request, ids)
         if progress:
-            progress(ordinal)
+            progress(count)
     prefixes = tree.top()
     if show:
         wanted = {p.line for p in prefixes}
         texts = {r.line: text_of(r.messages[0])[:_SHOWN] for r in requests() if r.line in wanted}
     return Analysis(
-        requests=len(lengths),
-        too_long=predicted.count(None),
+        requests=count,
+        left_out=left_out,
         prompt_tokens=total,
         block_size=block_size,
         capacity_tokens=capacity_tokens,
@@ -169,6 +163,4 @@ def analyse(
         moved_ideal_hits=hits[3],
         prefixes=[{**asdict(p), "text": texts.get(p.line)} for p in prefixes],
         breaks=[asdict(b) for b in breaks.top()],
-        predicted=predicted,
-        lengths=lengths,
     )

@@ -66,10 +66,9 @@ def test_a_small_cache_serves_less_than_an_unlimited_one() -> None:
 def test_a_prompt_over_the_limit_is_counted_and_takes_no_part() -> None:
     requests = [*clock_bot(3), Request(4, [{"role": "user", "content": "word " * 500}])]
     found = analyse(lambda: requests, Tokenizer().encode_chat, block_size=8, most_tokens=200)
-    assert found.too_long == 1
-    assert found.predicted[3] is None
-    assert found.lengths[3] is not None and found.lengths[3] > 200
-    assert found.prompt_tokens == sum(n for n in found.lengths[:3] if n)
+    without = analyse(lambda: requests[:3], Tokenizer().encode_chat, block_size=8)
+    assert (found.requests, found.left_out, without.left_out) == (4, 1, 0)
+    assert found.prompt_tokens == without.prompt_tokens
 
 
 def test_the_sample_workload_is_what_its_generator_writes() -> None:
