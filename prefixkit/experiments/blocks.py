@@ -1,9 +1,9 @@
 """Block sizes by KV capacities: what granularity and memory cost, on a server for each pair.
 
-Arm on only, one cell a server, `blocks/b32/4096`: several shared prefixes, each first asked cold, then in turn with a new
-question each time (`warm`). `condition` holds
+Arm on only, one cell a server, `blocks/b32/4096`: several shared prefixes, each first asked cold, then in turn with a
+new question each time (`warm`). `condition` holds
 
-- `block_size`, `capacity_tokens` (both as the server reports them), `capacity` (as asked for: tokens or a memory share);
+- `block_size`, `capacity_tokens` (as the server reports them), `capacity` (as asked for: tokens or a memory share);
 - `prefix` (which), `pass`, `shared_tokens` (tokens that the prompt shares with an earlier one of its prefix);
 - `tail_tokens`: shared tokens that block arithmetic cannot serve, because they do not fill a block;
 - `predicted_cached_tokens`: a least-recently-used pool of that size; fewer than `shared - tail` means evicted.
@@ -66,7 +66,7 @@ def settings(records: Iterable[Record]) -> list[Setting]:
 
 
 def recommend(measured: Iterable[Setting]) -> Setting | None:
-    """Return the setting with the lowest median TTFT; within 5 % of it, the smallest capacity, then the larger block."""
+    """Return the setting of the lowest median TTFT; within 5 % of it the smallest capacity, then the larger block."""
     found = list(measured)
     if not found:
         return None
@@ -83,14 +83,14 @@ def run(session: Session) -> None:
     for block in params.block_sizes:
         for capacity in shares:
             cell = f"{NAME}/b{block}/{capacity:g}"
-            if not session.is_finished(cell):
-                with own_server(
-                    session, NAME, f"{NAME}-b{block}-{capacity:g}", **_changes(session, block, capacity)
-                ) as ok:
-                    if ok:
-                        session.warm_up(NAME, params.prefix_tokens, max_tokens=params.max_tokens)
-                        with session.cell(cell), counted(session, NAME, cell.removeprefix(f"{NAME}/")):
-                            _measure(session, params, capacity)
+            if session.is_finished(cell):
+                continue
+            changes = _changes(session, block, capacity)
+            with own_server(session, NAME, cell.replace("/", "-"), **changes) as started:
+                if started:
+                    session.warm_up(NAME, params.prefix_tokens, max_tokens=params.max_tokens)
+                    with session.cell(cell), counted(session, NAME, cell.removeprefix(f"{NAME}/")):
+                        _measure(session, params, capacity)
 
 
 def _changes(session: Session, block: int, capacity: int | float) -> dict[str, Any]:

@@ -8,8 +8,8 @@ One cell a conversation, `conversation/growing/r1`. Real replies go back into th
   chat templates of reasoning models do; everything from that reply on is then computed again.
 
 `condition` holds `mode`, `round`, `turn` (from 1), `history_tokens` (prompt tokens before the new question),
-`predicted_cached_tokens` (block arithmetic over this conversation, replies included) and `reply_as_generated`: false when
-the tokens of an earlier reply read back differ in number from those the model generated, so that hits may end there.
+`predicted_cached_tokens` (block arithmetic over this conversation, replies included) and `reply_as_generated`: false
+when an earlier reply, read back, has another number of tokens than the model generated, so that hits may end there.
 The first turn is `cold`, later ones `warm`; arm off is `cold` throughout.
 """
 
@@ -27,7 +27,8 @@ REASONING = {
     "en": "The reader asks about the ledgers. I look for the sentence that answers this, check that nothing before it "
     "says otherwise, and leave out what was not asked for. The passage repeats itself, so one mention is enough. "
     "I answer in one short sentence and stop.",
-    "zh": "读者问的是账簿。我先找到回答这个问题的句子，再检查前文有没有相反的说法，没有问到的内容就不写。这段文字有重复，提一次就够了。用一句短话回答，然后结束。",
+    "zh": "读者问的是账簿。我先找到回答这个问题的句子，再检查前文有没有相反的说法，"
+    "没有问到的内容就不写。这段文字有重复，提一次就够了。用一句短话回答，然后结束。",
 }
 
 

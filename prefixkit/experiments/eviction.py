@@ -1,7 +1,7 @@
 """A working set around the KV capacity: where the cache stops helping, on a small server of its own.
 
-Arm on only, one cell a working set, `eviction/cyclic/1.3`: distinct prompts once each (`cold`), then `passes` times over
-in the given order (`warm`). `condition` holds
+Arm on only, one cell a working set, `eviction/cyclic/1.3`: distinct prompts once each (`cold`), then `passes` times
+over in the given order (`warm`). `condition` holds
 
 - `order`, `ratio` (asked for), `pass` (0 is the cold one), `prefix` (which prompt), `prompts` (how many);
 - `working_set_tokens`: the prompts in whole blocks; `capacity_tokens`: what the server reports; `load`: their quotient;

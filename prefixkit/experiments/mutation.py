@@ -1,7 +1,7 @@
 """One token changed at a given place of a cached prompt: everything from its block on is computed again.
 
-Arm on, one cell a round, `mutation/r1`: the prompt cold, the same prompt again, then variants of it in random order, each
-with one word replaced. Arm off: the prompt and the variants at fractions, every one `cold`. `condition` holds
+Arm on, one cell a round, `mutation/r1`: the prompt cold, the same prompt again, then variants of it in random order,
+each with one word replaced. Arm off: the prompt and the variants at fractions, every one `cold`. `condition` holds
 
 - `variant`: `unchanged` or `changed`;
 - `position`: the asked place as a fraction of the prompt, or the border's place; null when unchanged;

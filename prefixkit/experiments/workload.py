@@ -1,14 +1,15 @@
 """Your own prompts, replayed in order, once with the cache and once without.
 
-One cell, `workload/DIGEST`, because what a request finds depends on all before it. `condition` holds `workload` (digest of
-the file: an edited file is another workload), `request` (from 1), `line` (in the file), `messages` (how many), `prompt`
-(hash) and `predicted_cached_tokens` (block arithmetic over the requests so far, within the server's capacity). On arm on
-a request that should find something is `warm`, any other `cold`; arm off is `cold` throughout. A prompt that the model
-cannot take is recorded with the error `too-long` and not sent.
+One cell, `workload/DIGEST`, because what a request finds depends on all before it. `condition` holds `workload` (digest
+of the file: an edited file is another workload), `request` (from 1), `line` (in the file), `messages` (how many),
+`prompt` (hash) and `predicted_cached_tokens` (block arithmetic over the requests so far, within the server's capacity).
+On arm on a request that should find something is `warm`, any other `cold`; arm off is `cold` throughout. A prompt that
+the model cannot take is recorded with the error `too-long` and not sent.
 
-Arm on also writes one record of kind `workload`: what the prompts share by arithmetic alone (`prefixkit.workload.Analysis`:
-hits within the capacity and without limit, the same with the volatile part moved to the end, the ten prefixes that
-matter most, the ten ways in which sharing breaks). It holds no text of the prompts unless `report.show_prompts` is true.
+Arm on also writes one record of kind `workload`: what the prompts share by arithmetic alone, the fields of
+`prefixkit.workload.Analysis` (hits within the capacity and without limit, the same with the volatile part moved to the
+end, the ten prefixes that matter most, the ten ways in which sharing breaks). It holds no text of the prompts unless
+`report.show_prompts` is true.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def analyse(
 ) -> Analysis:
     """Return what `requests()` share; it is called twice, so a file can be streamed.
 
-    A prompt longer than `most_tokens`, or one that `tokenize` returns None for, is left out. `show` keeps short excerpts.
+    A prompt longer than `most_tokens`, or one that `tokenize` returns None for, is left out. `show` keeps excerpts.
     """
     counts = SegmentCounts()
     for request in requests():

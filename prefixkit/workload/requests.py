@@ -34,7 +34,7 @@ def find_workload(name: str | Path) -> Path:
     return path
 
 
-def read_requests(path: Path, *, progress: Callable[[str], None] | None = None) -> Iterator[Request]:
+def read_requests(path: Path, *, progress: Callable[[str], object] | None = None) -> Iterator[Request]:
     """Yield the requests of a file one at a time; a line that is none raises ParamsError with its number."""
     size, done, noted = path.stat().st_size, 0, 0
     with path.open("rb") as file:
@@ -47,7 +47,7 @@ def read_requests(path: Path, *, progress: Callable[[str], None] | None = None) 
                 yield request
 
 
-def count_requests(path: Path, *, progress: Callable[[str], None] | None = None) -> int:
+def count_requests(path: Path, *, progress: Callable[[str], object] | None = None) -> int:
     """Return how many requests a file holds, having checked every line; none at all raises ParamsError."""
     count = sum(1 for _ in read_requests(path, progress=progress))
     if not count:
