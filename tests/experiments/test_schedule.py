@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from prefixkit.experiments.schedule import Arrival, fell_behind, first_arrivals, lateness_ms, poisson_starts
@@ -12,7 +14,7 @@ def test_poisson_starts_have_the_asked_rate_and_repeat() -> None:
     assert starts[0] == 0.0
     assert starts == sorted(starts)
     assert 20_000 / starts[-1] == pytest.approx(200, rel=0.03)
-    gaps = [b - a for a, b in zip(starts, starts[1:], strict=False)]
+    gaps = [b - a for a, b in pairwise(starts)]
     mean = sum(gaps) / len(gaps)
     spread = (sum((g - mean) ** 2 for g in gaps) / len(gaps)) ** 0.5
     assert spread / mean == pytest.approx(1, rel=0.05)
