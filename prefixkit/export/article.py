@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ class ArticleExporter(Exporter):
         help="Date of the article, seconds since 1970; SOURCE_DATE_EPOCH, else claim measured_at.",
     ).tag(config=True)
 
-    def from_notebook_node(
+    def from_notebook_node(  # type: ignore[override]  # like nbconvert's own, it returns a document
         self, nb: Any, resources: dict[str, Any] | None = None, **kwargs: Any
     ) -> tuple[str | bytes, dict[str, Any]]:
         """Return the article and nbconvert's resources; RenderError names the cell that stands in the way."""
@@ -67,7 +67,8 @@ class ArticleExporter(Exporter):
                 raise RenderError(f"SOURCE_DATE_EPOCH is {epoch!r}", "give whole seconds since 1970, or unset it")
             return int(epoch)
         if measured := claims.get("measured_at", {}).get("value"):
-            return int(datetime.fromisoformat(measured).timestamp())
+            moment = datetime.fromisoformat(str(measured))
+            return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
         return None
 
 

@@ -73,7 +73,7 @@ class _Page(HTMLParser):
         if tag == "meta" and any(name == "http-equiv" for name, _ in attrs):
             self.faults.append("<meta http-equiv>")
 
-    def handle_endtag(self, tag: str) -> None:
+    def handle_endtag(self, _tag: str) -> None:
         self._style = False
 
     def handle_data(self, data: str) -> None:

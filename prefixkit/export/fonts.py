@@ -24,6 +24,8 @@ FACES = (
 CHINESE = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
 # In Chinese text these stand in a full square, so the Latin fonts must not have them.
 SQUARE_IN_CHINESE = frozenset("“”‘’…—·")
+# MathML draws a lone letter of a formula from these blocks though the page holds the plain letter.
+MATH_ITALIC = frozenset(map(chr, (0x210E, *range(0x1D434, 0x1D468), *range(0x1D6E2, 0x1D71C))))
 
 
 def chinese_folder() -> Path | None:
@@ -42,7 +44,10 @@ def face_rules(page: str, lang: str) -> str:
     """Return @font-face rules that hold the glyphs which `page` uses."""
     used = set(visible_text(page)) | set("0123456789.…‘’“”—–•◦ \N{NO-BREAK SPACE}")
     latin = used - SQUARE_IN_CHINESE if lang == "zh" else used
-    faces = [(family, weight, style, FONTS / file, latin) for family, weight, style, file in FACES]
+    faces = [
+        (family, weight, style, FONTS / file, latin | MATH_ITALIC if family == "Article Math" else latin)
+        for family, weight, style, file in FACES
+    ]
     folder = chinese_folder()
     wanted = {c for c in used if CHINESE.match(c)} | (used & SQUARE_IN_CHINESE if lang == "zh" else set())
     if folder and any(CHINESE.match(c) for c in wanted):
@@ -63,9 +68,10 @@ def subset(file: Path, characters: set[str], *, keep_math: bool = False) -> byte
     from fontTools import subset as tool
     from fontTools.ttLib import TTFont
 
-    options = tool.Options(flavor="woff2", desubroutinize=False, hinting=False, notdef_outline=True)
+    options = tool.Options(hinting=False, notdef_outline=True)
+    options.drop_tables += ["BASE", "VORG", "vhea", "vmtx"]  # for vertical setting
     options.layout_features = ["*"] if keep_math else ["kern", "liga", "mark", "mkmk", "ccmp", "locl", "tnum", "lnum"]
-    font = TTFont(file, lazy=True, recalcTimestamp=False)
+    font = TTFont(file, lazy=True, recalcTimestamp=False, recalcBBoxes=False)
     subsetter = tool.Subsetter(options)
     subsetter.populate(unicodes=[ord(c) for c in characters])
     subsetter.subset(font)

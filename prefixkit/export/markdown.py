@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from nbconvert.filters import strip_ansi
-
 from prefixkit.errors import RenderError
 from prefixkit.export.checks import cell_name
 from prefixkit.export.placeholders import CLAIMS_MIME, Claims, fill
@@ -18,6 +16,7 @@ from prefixkit.export.placeholders import CLAIMS_MIME, Claims, fill
 LEFT_OUT = frozenset({"remove_cell", "remove-cell", "parameters", "injected-parameters"})
 SHOWN_CODE = frozenset({"show_code", "show-code"})
 IMAGES = {"image/svg+xml": "svg", "image/png": "png", "image/jpeg": "jpg"}
+ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 ATTACHMENT = re.compile(r"\]\(attachment:([^)\s]+)\)")
 
 
@@ -82,7 +81,7 @@ def _attached(source: str, cell: Any, position: int, document: Document) -> str:
 
 def _output(output: Any, stem: str, name: str, document: Document) -> str:
     if output.output_type == "stream":
-        return fence(strip_ansi(_last_states(output.text)), "{.output}") if output.name == "stdout" else ""
+        return fence(_plain(output.text), "{.output}") if output.name == "stdout" else ""
     data = output.get("data", {})
     if CLAIMS_MIME in data:
         return ""
@@ -101,7 +100,7 @@ def _output(output: Any, stem: str, name: str, document: Document) -> str:
         return _shown("table", block, details) if details else block
     if "text/latex" in data:
         return str(data["text/latex"])
-    return fence(strip_ansi(data["text/plain"]), "{.output}") if "text/plain" in data else ""
+    return fence(_plain(data["text/plain"]), "{.output}") if "text/plain" in data else ""
 
 
 def _shown(kind: str, body: str, details: dict[str, str]) -> str:
@@ -111,6 +110,6 @@ def _shown(kind: str, body: str, details: dict[str, str]) -> str:
     )
 
 
-def _last_states(text: str) -> str:
-    """Return what a terminal shows of `text`: a progress bar's last state."""
-    return "\n".join(line.rstrip("\r").rsplit("\r", 1)[-1] for line in text.split("\n"))
+def _plain(text: str) -> str:
+    """Return what a terminal shows of `text`: no colours, of a progress bar its last state."""
+    return "\n".join(line.rstrip("\r").rsplit("\r", 1)[-1] for line in ANSI.sub("", text).split("\n"))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from prefixkit.errors import RenderError
 from prefixkit.export.fonts import chinese_folder
 from prefixkit.export.pandoc import ASSETS, convert
 from prefixkit.export.source import Source
 
-STANDARD = "ua-1"
+STANDARD: Final = "ua-1"
 
 
 def render(source: Source) -> bytes:

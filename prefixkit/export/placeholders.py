@@ -85,12 +85,11 @@ def claim_text(claim: Mapping[str, Any], part: str | None = None, lang: str = "e
         low, high = (number(end, unit) for end in interval)
         if part in ("low", "high"):
             return _with_unit(low if part == "low" else high, unit, lang)
-        span = INTERVAL[lang].format(
-            _with_unit(low, unit, lang) if unit in FRACTIONS else low, _with_unit(high, unit, lang)
-        )
-        if part == "ci":
-            return span
-        return f"{_with_unit(number(value, unit), unit, lang)} ({span})"
+        percent = "%" if unit in FRACTIONS else ""
+        if part == "full":
+            span = INTERVAL[lang].format(low + percent, high + percent)
+            return f"{_with_unit(number(value, unit), unit, lang)} ({span})"
+        return INTERVAL[lang].format(low + percent, _with_unit(high, unit, lang))
     text = number(abs(value) if part == "abs" else value, unit)
     return text if part == "value" else _with_unit(text, unit, lang)
 
@@ -120,13 +119,10 @@ def fill(markdown: str, claims: Claims, lang: str, cell: str) -> str:
 def find_claims(notebook: Any, folder: str | Path | None) -> dict[str, Any]:
     """Return the claims of an executed notebook: from its data folder, from beside it, or carried in its outputs."""
     parameters = notebook.metadata.get("papermill", {}).get("parameters", {})
-    candidates = []
-    if parameters.get("data"):
-        candidates += [paths.ROOT / parameters["data"] / "claims.json"]
-    if folder is not None:
-        candidates += [Path(folder) / "claims.json"]
-    for path in candidates:
-        if path.is_file():
+    folders = [paths.ROOT / parameters[name] for name in ("out", "data") if parameters.get(name)]
+    folders += [Path(folder)] if folder is not None else []
+    for candidate in folders:
+        if (path := candidate / "claims.json").is_file():
             return read_claims(path)
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
@@ -150,7 +146,7 @@ def carry_claims(claims: Claims) -> None:
     """Let the executed notebook carry its claims, so that it can be exported without its data folder."""
     from IPython.display import display
 
-    display({CLAIMS_MIME: claims, "text/plain": f"{len(claims)} claims"}, raw=True)
+    display({CLAIMS_MIME: claims, "text/plain": f"{len(claims)} claims"}, raw=True)  # type: ignore[no-untyped-call]
 
 
 def preview(data: str | Path, notebook: str | Path | None = None) -> None:
@@ -161,7 +157,7 @@ def preview(data: str | Path, notebook: str | Path | None = None) -> None:
     source = notebook or os.environ.get("JPY_SESSION_NAME")
     if not source:
         raise RenderError("no notebook to preview", "pass `notebook`, its path")
-    opened = nbformat.read(Path(source), as_version=4)
+    opened = nbformat.read(Path(source), as_version=4)  # type: ignore[no-untyped-call]
     lang = language(opened)
     claims = read_claims(paths.ROOT / data / "claims.json")
     texts = [
@@ -169,7 +165,7 @@ def preview(data: str | Path, notebook: str | Path | None = None) -> None:
         for position, cell in enumerate(opened.cells, 1)
         if cell.cell_type == "markdown"
     ]
-    display(Markdown("\n\n".join(texts)))
+    display(Markdown("\n\n".join(texts)))  # type: ignore[no-untyped-call]
 
 
 def language(notebook: Any) -> str:

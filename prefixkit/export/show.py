@@ -34,6 +34,8 @@ def _table(frame: pd.DataFrame) -> str:
     import pandas as pd
 
     plain_index = isinstance(frame.index, pd.RangeIndex) and frame.index.name is None
+    if None not in frame.index.names and frame.columns.nlevels == 1:
+        frame, plain_index = frame.reset_index(), True  # an index with a name is a column like any other
     return frame.to_html(index=not plain_index, border=0, na_rep="–", escape=True)
 
 
@@ -57,4 +59,4 @@ def show(obj: Any, *, label: str, caption: str, alt: str = "") -> None:
         plt.close(obj)
     else:
         data = {"text/html": _table(obj), "text/plain": obj.to_string()}
-    display(data, metadata={"prefixkit": details}, raw=True)
+    display(data, metadata={"prefixkit": details}, raw=True)  # type: ignore[no-untyped-call]
