@@ -13,9 +13,9 @@ How a report notebook is written:
   `{{ name.value }}` without it, `{{ name.ci }}` the interval, `{{ name.full }}` both, `{{ name.low }}`,
   `{{ name.high }}`, `{{ name.abs }}` without sign. A fraction prints as a percentage, a text as it is.
   Output of code cells is never filled.
-- claims.json is looked for in papermill's parameters `out` and `data`, then beside the notebook; `carry_claims(claims)` in a code
-  cell lets the executed notebook carry them, for exports from JupyterLab. The text claims `stamp` (foot of each page)
-  and `measured_at` (ISO 8601, the PDF's date) are used when they are there.
+- claims.json is looked for in papermill's parameters `out` and `data`, then beside the notebook;
+  `carry_claims(claims)` in a code cell lets the executed notebook carry them, for exports from JupyterLab. The text
+  claims `stamp` (foot of each page) and `measured_at` (ISO 8601, the PDF's date) are used when they are there.
 - Notebook metadata `prefixkit.lang` is `en` or `zh`.
 - Text that came from a server or a prompt goes into Markdown output or captions through `literal(text)`; stdout and
   DataFrames are escaped here.
