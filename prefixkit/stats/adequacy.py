@@ -22,7 +22,7 @@ def trend_columns(rows: Rows) -> Floats | None:
     """
     if rows.n < ADJUST_FROM or inflation(rows) > MAX_INFLATION:
         return None
-    columns = _trend(rows)
+    columns = order_terms(rows)
     if rows.ordered:
         return columns
     plain = regress(rows.ttft_ms, rows.tokens[:, None], robust=False)
@@ -36,7 +36,7 @@ def trend_columns(rows: Rows) -> Floats | None:
 def inflation(rows: Rows) -> float:
     """Return how far the run-order terms inflate the slope's variance: 1 in a balanced order, infinite when sorted."""
     x = rows.tokens - rows.tokens.mean()
-    z = np.column_stack([np.ones(rows.n), _trend(rows)])
+    z = np.column_stack([np.ones(rows.n), order_terms(rows)])
     rest = x - z @ np.linalg.lstsq(z, x, rcond=None)[0]
     left = float(rest @ rest)
     return float(x @ x) / left if left > 1e-9 * float(x @ x) else float("inf")
@@ -49,7 +49,7 @@ def drift_effect(rows: Rows) -> Estimate:
     if inflation(rows) > MAX_INFLATION:
         note = "The requests come in order of length: drift cannot be told from slope."
         return missing("confounded", note, n=rows.n, unit="ms")
-    model = regress(rows.ttft_ms, np.column_stack([rows.tokens, _trend(rows)]), scale_by=rows.tokens)
+    model = regress(rows.ttft_ms, np.column_stack([rows.tokens, order_terms(rows)]), scale_by=rows.tokens)
     if model.rss <= 0:
         return missing("exact", "No noise to judge drift by.", n=rows.n, unit="ms")
     found = model.coefficient(1).estimate(n=rows.n, unit="ms", method=model.method)
@@ -92,7 +92,8 @@ def lack_of_fit(rows: Rows, trend: Floats | None) -> Verdict:
     return Verdict(decision, p, f, rows.n, f"F({groups - 2}, {free}), weighted", note=f"{decision} (p = {p:.2g})")
 
 
-def _trend(rows: Rows) -> Floats:
+def order_terms(rows: Rows) -> Floats:
+    """Return the run-order terms: place in the run (-0.5 to 0.5), and that times the centred length."""
     return np.column_stack([rows.order, rows.order * (rows.tokens - rows.tokens.mean()) / 1000])
 
 

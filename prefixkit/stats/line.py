@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from prefixkit.stats.adequacy import curvature, drift_effect, lack_of_fit, trend_columns
+from prefixkit.stats.adequacy import curvature, drift_effect, lack_of_fit, order_terms, trend_columns
 from prefixkit.stats.estimate import Estimate, Verdict, missing
 from prefixkit.stats.regression import Contrast, Regression, regress
 from prefixkit.stats.rows import Floats, Rows
@@ -56,6 +56,16 @@ class Line:
     def has_interval(self) -> bool:
         """Tell whether the slope has an interval."""
         return self.regression is not None and self.slope.low is not None
+
+    @property
+    def level_ms(self) -> Floats:
+        """Return each TTFT as if sent in the middle of the run: the run-order trend, where fitted, is removed."""
+        if self.rows is None:
+            return np.zeros(0)
+        if self.regression is None or not self.trend:
+            return self.rows.ttft_ms
+        effects = [self.regression.coefficient(1 + i).value for i in range(self.trend)]
+        return np.asarray(self.rows.ttft_ms - order_terms(self.rows) @ np.array(effects))
 
     def slope_contrast(self) -> Contrast:
         """Return the slope in ms per 1,000 tokens."""
@@ -141,8 +151,8 @@ def _no_line(rows: Rows, arm: str, phase: str) -> tuple[str, str, float | None] 
 
 def _single(rows: Rows) -> str:
     return (
-        f"Each of {rows.lengths} lengths was sent once: the interval holds misfit and noise together, assumes that noise"
-        " does not grow with length, and cannot test either."
+        f"Each of {rows.lengths} lengths was sent once: the interval holds misfit and noise together, takes noise"
+        " to be equal at all lengths, and can test neither."
     )
 
 

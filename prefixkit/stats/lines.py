@@ -7,13 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from prefixkit.records import SCHEMA
 from prefixkit.stats.estimate import Estimate, missing, number
 from prefixkit.stats.line import PER_1K, Line, fit_line
 from prefixkit.stats.ratio import mean_contrast, mean_estimate, reduction, welch_difference
-from prefixkit.stats.rows import Rows, length_rows, make_rows
+from prefixkit.stats.rows import Floats, length_rows, make_rows, matched_lengths
 
 LINES = {"on": ("on", "warm"), "off": ("off", "cold"), "control": ("on", "control"), "cold": ("on", "cold")}
 
@@ -120,7 +118,7 @@ def fit(records: Iterable[Mapping[str, Any]]) -> Fit:
         slope_reduction=slope_reduction(on, off),
         slope_difference=line_difference(off, on, None),
         intercept_difference=line_difference(off, on, 0.0),
-        by_length=by_length(on.rows, off.rows),
+        by_length=by_length(on, off),
         dropped=dropped,
         notes=tuple(_notes(records, lines, dropped)),
     )  # fmt: skip
@@ -158,24 +156,19 @@ def line_difference(a: Line, b: Line, tokens: float | None) -> Estimate:
     return difference.estimate(n=n, unit=unit, method=f"Satterthwaite t({difference.df:.1f})", status=status, note=note)
 
 
-def by_length(on: Rows | None, off: Rows | None) -> tuple[LengthSaving, ...]:
+def by_length(on_line: Line, off_line: Line) -> tuple[LengthSaving, ...]:
     """Compare both arms at every prompt length that both measured (within 3 % or 8 tokens)."""
+    on, off = on_line.rows, off_line.rows
     if on is None or off is None or not on.n or not off.n:
         return ()
-    found = []
-    for index in range(off.lengths):
-        mine = off.ttft_ms[off.length == index]
-        tokens = float(off.tokens[off.length == index].mean())
-        near = np.abs([on.tokens[on.length == i].mean() - tokens for i in range(on.lengths)])
-        match = int(near.argmin())
-        if near[match] > max(8.0, 0.03 * tokens):
-            continue
-        theirs = on.ttft_ms[on.length == match]
-        found.append(_length_saving(tokens, theirs, mine))
-    return tuple(found)
+    on_ms, off_ms = on_line.level_ms, off_line.level_ms
+    return tuple(
+        _length_saving(tokens, on_ms[on.length == j], off_ms[off.length == i])
+        for i, j, tokens in matched_lengths(off, on)
+    )
 
 
-def _length_saving(tokens: float, on: Any, off: Any) -> LengthSaving:
+def _length_saving(tokens: float, on: Floats, off: Floats) -> LengthSaving:
     a, b, n = mean_contrast(on), mean_contrast(off), len(on) + len(off)
     if a is None or b is None:
         note = "Sent once or equal values at this length: no interval."

@@ -77,6 +77,11 @@ class Regression:
         return len(self.residuals)
 
     @property
+    def columns(self) -> int:
+        """Return the number of columns beside the intercept."""
+        return len(self.coefficients) - 1
+
+    @property
     def df_residual(self) -> int:
         """Return rows minus coefficients."""
         return self.n - len(self.coefficients)
@@ -101,10 +106,28 @@ class Regression:
         c[column + 1] = 1 / self._scale[column]
         return self._contrast(c)
 
+    def combination(self, factors: dict[int, float]) -> Contrast:
+        """Return a weighted sum of column coefficients."""
+        c = np.zeros(self._design.shape[1])
+        for column, factor in factors.items():
+            c[column + 1] = factor / self._scale[column]
+        return self._contrast(c)
+
+    def difference(self, first: tuple[float, ...], second: tuple[float, ...], factor: float = 1.0) -> Contrast:
+        """Return the fitted mean at `first` minus `factor` times that at `second`."""
+        rows = [np.concatenate([[1.0], (np.array(r) - self._centre) / self._scale]) for r in (first, second)]
+        return self._contrast(rows[0] - factor * rows[1])
+
     def many(self, rows: Floats) -> tuple[Floats, Floats]:
         """Return the fitted means at `rows` (k x columns) and half the widths of their pointwise intervals."""
-        found = [self.at(*row) for row in rows]
-        return np.array([f.value for f in found]), np.array([f.half_width for f in found])
+        c = np.column_stack([np.ones(len(rows)), (rows - self._centre) / self._scale])
+        means = c @ self.coefficients
+        if not self.robust:
+            half = [self._contrast(row).half_width for row in c]
+            return means, np.array(half)
+        g = (self._design @ self._inverse @ c.T) ** 2 / (1 - self.leverage)[:, None]
+        variance = (self.residuals**2) @ g
+        return means, stats.t.ppf((1 + LEVEL) / 2, self._satterthwaite(g)) * np.sqrt(variance)
 
     def _contrast(self, c: Floats) -> Contrast:
         value = float(c @ self.coefficients)
@@ -113,21 +136,22 @@ class Regression:
         weights = self._design @ (self._inverse @ c)
         g = weights**2 / (1 - self.leverage)
         variance = float(g @ self.residuals**2)
-        return Contrast(value, variance, self._satterthwaite(g))
+        return Contrast(value, variance, float(self._satterthwaite(g[:, None])[0]))
 
-    def _satterthwaite(self, g: Floats) -> float:
-        """Return 2E²/Var of the quadratic form sum(g e²) under the working variances, without an n x n matrix."""
+    def _satterthwaite(self, g: Floats) -> Floats:
+        """Return 2E²/Var of each quadratic form sum(g e²) under the working variances, without an n x n matrix."""
         x, s, omega = self._design, self._inverse, self._working
         k = s @ ((x * omega[:, None]).T @ x) @ s
         core = np.block([[k, -s], [-s, np.zeros_like(s)]])
         u = np.hstack([x, x * omega[:, None]])
         low_rank = np.einsum("ij,ij->i", u @ core, u)
-        t = core @ ((u * g[:, None]).T @ u)
-        expected = float(g @ (omega + low_rank))
-        spread = float(g**2 @ (omega**2 + 2 * omega * low_rank)) + float(np.einsum("ij,ji->", t, t))
-        if not (spread > 0 and np.isfinite(expected)):
-            return float(self.df_residual)
-        return float(min(max(expected**2 / spread, 1.0), self.df_residual))
+        width = u.shape[1]
+        products = (u[:, :, None] * u[:, None, :]).reshape(len(u), -1)
+        t = core @ (g.T @ products).reshape(-1, width, width)
+        expected = (omega + low_rank) @ g
+        spread = (omega**2 + 2 * omega * low_rank) @ g**2 + np.einsum("kij,kji->k", t, t)
+        df = np.divide(expected**2, spread, out=np.full(len(spread), np.inf), where=spread > 0)
+        return np.asarray(np.clip(df, 1.0, self.df_residual))
 
 
 def regress(

@@ -135,3 +135,32 @@ def length_index(tokens: Floats, targets: list[float | None] | None = None) -> I
 
 def _or_nan(value: float | None) -> float:
     return math.nan if value is None else value
+
+
+def select(
+    records: Iterable[Mapping[str, Any]], experiment: str, arm: str | None = None, phase: str | None = None
+) -> list[Mapping[str, Any]]:
+    """Return the probes that may enter a statistic, of one experiment and, if given, arm and phase."""
+    return [
+        r
+        for r in records
+        if r.get("record") == "probe"
+        and r.get("experiment") == experiment
+        and (arm is None or r.get("arm") == arm)
+        and (phase is None or r.get("phase") == phase)
+        and refusal(r) is None
+    ]
+
+
+def matched_lengths(a: Rows, b: Rows) -> list[tuple[int, int, float]]:
+    """Return (index in a, index in b, mean tokens) of the prompt lengths that both have, within 3 % or 8 tokens."""
+    if not a.n or not b.n:
+        return []
+    theirs = np.array([b.tokens[b.length == j].mean() for j in range(b.lengths)])
+    found = []
+    for i in range(a.lengths):
+        tokens = float(a.tokens[a.length == i].mean())
+        j = int(np.abs(theirs - tokens).argmin())
+        if abs(theirs[j] - tokens) <= max(8.0, 0.03 * tokens):
+            found.append((i, j, tokens))
+    return found

@@ -1,0 +1,79 @@
+"""The ceiling: what the cached tokens should save by the off line, what they did, and the most there is to save."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from prefixkit.stats.estimate import Estimate, missing
+from prefixkit.stats.line import PER_1K, Line
+from prefixkit.stats.lines import Fit
+from prefixkit.stats.ratio import mean_contrast
+from prefixkit.stats.regression import combine
+from prefixkit.stats.rows import matched_lengths
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """At one length: predicted = slope_off x cached tokens, measured = off - on, and the most there is to save."""
+
+    tokens: float
+    cached_tokens: float
+    predicted_ms: Estimate
+    measured_ms: Estimate
+    shortfall_ms: Estimate
+    bound: Estimate
+
+
+def ceiling(fitted: Fit) -> tuple[Ceiling, ...]:
+    """Compare predicted with measured saving at every length that both arms have; empty where a line is missing."""
+    on, off = fitted.on, fitted.off
+    if not (on.rows and off.rows and off.has_interval):
+        return ()
+    found = []
+    for i, j, tokens in matched_lengths(off.rows, on.rows):
+        cached = on.rows.cached[on.rows.length == j]
+        if np.isnan(cached).all():
+            continue
+        hit = float(np.nanmean(cached))
+        found.append(_at(fitted, i, j, tokens, hit))
+    return tuple(found)
+
+
+def _at(fitted: Fit, i: int, j: int, tokens: float, hit: float) -> Ceiling:
+    on, off = fitted.on, fitted.off
+    assert on.rows is not None and off.rows is not None
+    slope = off.slope_contrast().scaled(hit / PER_1K)
+    n = int((on.rows.length == j).sum() + (off.rows.length == i).sum())
+    method = f"slope_off x {hit:,.0f} cached tokens"
+    predicted = slope.estimate(n=off.n, unit="ms", method=method) if hit else missing(
+        "no-hits", "Nothing was cached at this length.", n=n, unit="ms", value=0.0
+    )  # fmt: skip
+    a, b = (mean_contrast(line.level_ms[line.rows.length == k]) for line, k in ((on, j), (off, i)) if line.rows)
+    if a is None or b is None:
+        measured = missing("single-repeat", "Sent once or equal values: no interval.", n=n, unit="ms")
+        shortfall = measured
+    else:
+        saved = b.minus(a)
+        measured = saved.estimate(n=n, unit="ms", method=f"Welch, t({saved.df:.1f})")
+        # The off mean is one of the points behind the slope; treating them as independent widens the interval.
+        gap = combine(slope, saved, 1.0, -1.0)
+        shortfall = gap.estimate(n=n, unit="ms", method="predicted minus measured")
+    return Ceiling(tokens, hit, predicted, measured, shortfall, amdahl_bound(off, tokens))
+
+
+def amdahl_bound(off: Line, tokens: float) -> Estimate:
+    """Return the largest possible TTFT reduction at a length: 1 - intercept/TTFT, all that grows with length saved."""
+    model = off.regression
+    if model is None or not off.has_interval or off.intercept.value is None:
+        return missing(off.status, off.note, n=off.n, unit="fraction")
+    rest = (0.0,) * off.trend
+    whole = off.mean_contrast(tokens)
+    if whole.value <= 0:
+        return missing("not-estimable", "The off line is not positive here.", n=off.n, unit="fraction")
+    share = off.intercept.value / whole.value
+    gap = model.difference((0.0, *rest), (tokens, *rest), share).scaled(1 / whole.value)
+    half = gap.half_width
+    status, note = ("curvature", off.intercept.note) if off.intercept.status == "curvature" else ("ok", "")
+    return Estimate(1 - share, 1 - share - half, 1 - share + half, off.n, "fraction", "delta, HC2", status, note)

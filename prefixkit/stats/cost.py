@@ -1,0 +1,83 @@
+"""What the cache is worth for a prompt of one's own: system, history, question and output tokens in, saving out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from prefixkit.stats.attribution import Attribution
+from prefixkit.stats.estimate import Estimate, missing
+from prefixkit.stats.regression import Contrast, combine
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """One turn of such a chat: cached tokens, TTFT without and with the cache, and what is saved."""
+
+    prompt_tokens: int
+    cached_tokens: int
+    off_ms: Estimate
+    on_ms: Estimate
+    saved_ms: Estimate
+    ttft_reduction: Estimate
+    answer_reduction: Estimate
+    note: str
+
+
+def worth(
+    model: Attribution, *, system: int, history: int, question: int, output: int, block: int = 16,
+    tpot_ms: Estimate | None = None,
+) -> Worth:  # fmt: skip
+    """Predict one turn whose system prompt and history are cached, from this run's cost of a token (`attribution`).
+
+    Hits come in whole blocks. `tpot_ms` (time per output token) is needed for answers of more than one token.
+    """
+    total = system + history + question
+    cached = min((system + history) // block, max(total - 1, 0) // block) * block
+    if model.regression is None or model.tokens_range is None:
+        empty = missing(model.status, model.note, n=model.n, unit="ms")
+        fraction = missing(model.status, model.note, n=model.n, unit="fraction")
+        return Worth(total, cached, empty, empty, empty, fraction, fraction, model.note)
+    low, high = model.tokens_range
+    status, note = "ok", ""
+    if not low <= total <= high:
+        status, note = "extrapolated", f"{total:,} tokens are outside the measured {low:,.0f} to {high:,.0f}."
+    fitted, n = model.regression, model.n
+    rest = [0.0] * (fitted.columns - 2)
+    off, on = fitted.at(float(total), 0.0, *rest), fitted.at(float(total - cached), float(cached), *rest)
+    saved = fitted.combination({0: float(cached), 1: -float(cached)})
+
+    def told(found: Contrast) -> Estimate:
+        return found.estimate(n=n, unit="ms", method=fitted.method, status=status, note=note)
+
+    if not cached:
+        nothing = f"{system + history} shared tokens are less than a block of {block}: nothing is cached."
+        none = missing("no-hits", nothing, n=n, unit="ms", value=0.0)
+        zero = missing("no-hits", nothing, n=n, unit="fraction", value=0.0)
+        return Worth(total, 0, told(off), told(off), none, zero, zero, nothing)
+    return Worth(
+        total, cached, told(off), told(on), told(saved), _fraction(saved, off, n, status, note),
+        _answer(saved, off, output, tpot_ms, n, status, note), note,
+    )  # fmt: skip
+
+
+def _answer(
+    saved: Contrast, off: Contrast, output: int, tpot_ms: Estimate | None, n: int, status: str, note: str
+) -> Estimate:
+    if output <= 1:
+        return _fraction(saved, off, n, status, note)
+    half = None if tpot_ms is None else tpot_ms.half_width
+    if tpot_ms is None or tpot_ms.value is None or half is None:
+        return missing("not-estimable", "The time per output token was not measured.", n=n, unit="fraction")
+    # A normal with the same half-width: the rate's own degrees of freedom are not kept in an estimate.
+    rate = Contrast(tpot_ms.value, (half / 1.96) ** 2, 1e6).scaled(float(output - 1))
+    return _fraction(saved, combine(off, rate, 1.0, 1.0), n, status, note)
+
+
+def _fraction(saved: Contrast, whole: Contrast, n: int, status: str, note: str) -> Estimate:
+    """Return saved/whole; errors of both are positively related, so leaving that out widens the interval."""
+    if whole.value <= 0:
+        return missing("not-estimable", "The predicted time is not positive.", n=n, unit="fraction")
+    share = saved.value / whole.value
+    found = combine(saved, whole, 1.0, -share).scaled(1 / whole.value)
+    half = found.half_width
+    return Estimate(share, share - half, share + half, n, "fraction", "delta", status, note)
