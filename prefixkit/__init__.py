@@ -8,16 +8,18 @@ from prefixkit.params import load_params
 
 if TYPE_CHECKING:
     from prefixkit.probe import Client, Probe
+    from prefixkit.server import serve
     from prefixkit.stats import Fit, fit
 
 __version__ = "0.1.0"
-__all__ = ["Client", "Fit", "HitRate", "Probe", "expected_hits", "fit", "hit_rate", "load_params"]
+__all__ = ["Client", "Fit", "HitRate", "Probe", "expected_hits", "fit", "hit_rate", "load_params", "serve"]
 
 _LATE = {
     "Client": "prefixkit.probe",
     "Fit": "prefixkit.stats",
     "Probe": "prefixkit.probe",
     "fit": "prefixkit.stats",
+    "serve": "prefixkit.server",
 }
 
 

@@ -1,0 +1,62 @@
+"""Ports: who holds one, whether it is free, and a free one to use."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import socket
+
+import psutil
+
+from prefixkit.errors import ServerError
+
+
+def holders(port: int) -> set[int]:
+    """Return the ids of the processes that listen on a port, as far as this user may see them."""
+    with contextlib.suppress(psutil.AccessDenied):
+        return {
+            c.pid
+            for c in psutil.net_connections("tcp")
+            if c.pid and c.status == psutil.CONN_LISTEN and c.laddr and c.laddr.port == port
+        }
+    return set()
+
+
+def name_of(pid: int) -> str:
+    """Return `pid N (name of USER)`; never the arguments, which may hold a key."""
+    with contextlib.suppress(psutil.Error):
+        process = psutil.Process(pid)
+        return f"pid {pid} ({process.name()} of {process.username()})"
+    return f"pid {pid}"
+
+
+def _refusal(host: str, port: int) -> OSError | None:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            return error
+    return None
+
+
+def is_free(port: int) -> bool:
+    """Say whether a server could listen on a port of this machine."""
+    return _refusal("0.0.0.0", port) is None
+
+
+def choose(port: int | str) -> int:
+    """Return a free port for "auto", else the port itself; raise ServerError naming who holds it."""
+    if not isinstance(port, int):
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.bind(("127.0.0.1", 0))
+            return int(probe.getsockname()[1])
+    error = _refusal("0.0.0.0", port)
+    if error is None:
+        return port
+    if error.errno == errno.EADDRINUSE:
+        found = ", ".join(name_of(pid) for pid in sorted(holders(port))) or "a process of another user"
+        raise ServerError(f"port {port} is taken by {found}", "stop it, or set server.port: auto")
+    raise ServerError(
+        f"port {port} cannot be used ({error.strerror})", "choose one above 1024, or set server.port: auto"
+    )
