@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from prefixkit.errors import ServerError
-from prefixkit.experiments.session import WARMUP, Session
+from prefixkit.experiments.ledger import WARMUP
+from prefixkit.experiments.session import Session
 from prefixkit.lru import BlockCache
 from prefixkit.server import Effective
 
