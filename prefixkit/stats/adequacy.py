@@ -27,7 +27,7 @@ def trend_columns(rows: Rows) -> Floats | None:
         return columns
     plain = regress(rows.ttft_ms, rows.tokens[:, None], robust=False)
     full = regress(rows.ttft_ms, np.column_stack([rows.tokens, columns]), robust=False)
-    if full.rss <= 0 or full.df_residual < 1:
+    if full.exact or full.df_residual < 1:
         return None
     f = (plain.rss - full.rss) / columns.shape[1] / (full.rss / full.df_residual)
     return columns if stats.f.sf(f, columns.shape[1], full.df_residual) < ALPHA else None
@@ -50,7 +50,7 @@ def drift_effect(rows: Rows) -> Estimate:
         note = "The requests come in order of length: drift cannot be told from slope."
         return missing("confounded", note, n=rows.n, unit="ms")
     model = regress(rows.ttft_ms, np.column_stack([rows.tokens, order_terms(rows)]), scale_by=rows.tokens)
-    if model.rss <= 0:
+    if model.exact:
         return missing("exact", "No noise to judge drift by.", n=rows.n, unit="ms")
     found = model.coefficient(1).estimate(n=rows.n, unit="ms", method=model.method)
     share = abs(found.value or 0.0) / rows.ttft_ms.mean()
@@ -66,7 +66,7 @@ def curvature(rows: Rows, trend: Floats | None) -> Estimate:
     x = rows.tokens / 1000
     columns = [x, (x - x.mean()) ** 2] + ([] if trend is None else [*trend.T])
     model = regress(rows.ttft_ms, np.column_stack(columns), scale_by=rows.tokens, robust=bool((rows.repeats > 1).any()))
-    if model.df_residual < 1 or model.rss <= 1e-18 * float(rows.ttft_ms @ rows.ttft_ms):
+    if model.df_residual < 1 or model.exact:
         return missing("not-estimable", "Too few requests for a curvature interval.", n=rows.n, unit=unit)
     return model.coefficient(1).estimate(n=rows.n, unit=unit, method=model.method)
 

@@ -106,7 +106,7 @@ def fit_line(rows: Rows, arm: str, phase: str) -> Line:
     model = regress(rows.ttft_ms, columns, scale_by=rows.tokens, robust=repeated or rows.n >= 10)
     plain = np.corrcoef(rows.tokens, rows.ttft_ms)[0, 1] ** 2
     k = 0 if trend is None else trend.shape[1]
-    if model.rss <= 1e-18 * float(rows.ttft_ms @ rows.ttft_ms):
+    if model.exact:
         note = f"The {rows.n} points lie on one line to rounding: nothing to make an interval from."
         return Line(
             arm, phase, "exact", note, rows.n, rows.dropped,

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from prefixkit.records import SCHEMA
-from prefixkit.stats.estimate import Estimate, missing, number
-from prefixkit.stats.line import PER_1K, Line, fit_line
+from prefixkit.stats.estimate import Estimate, missing
+from prefixkit.stats.line import Line, fit_line
+from prefixkit.stats.notes import notes
 from prefixkit.stats.ratio import mean_contrast, mean_estimate, reduction, welch_difference
 from prefixkit.stats.rows import Floats, length_rows, make_rows, matched_lengths
 
@@ -120,7 +120,7 @@ def fit(records: Iterable[Mapping[str, Any]]) -> Fit:
         intercept_difference=line_difference(off, on, 0.0),
         by_length=by_length(on, off),
         dropped=dropped,
-        notes=tuple(_notes(records, lines, dropped)),
+        notes=tuple(notes(records, lines, dropped)),
     )  # fmt: skip
 
 
@@ -195,46 +195,3 @@ def _line_dict(line: Line) -> dict[str, Any]:
         "dropped": line.dropped,
         "note": line.note,
     }
-
-
-def _notes(
-    records: list[Mapping[str, Any]], lines: dict[str, Line], dropped: dict[str, dict[str, int]]
-) -> Iterable[str]:
-    for name in ("off", "on", "control"):
-        line = lines[name]
-        if line.note and (name != "control" or line.n):
-            yield f"{name}: {line.note}"
-        if line.intercept.status == "curvature":
-            yield f"{name}: the intercept of {number(line.intercept.value or 0.0)} ms is {line.intercept.note}"
-        if line.drift.status == "confounded" or line.drift.excludes(0):
-            yield f"{name}: {line.drift.note}"
-    yield from _doubts(lines)
-    for key, reasons in dropped.items():
-        yield f"left out of {key}: " + ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items())) + "."
-    newer = sorted({str(r["schema"]) for r in records if isinstance(r.get("schema"), int) and r["schema"] > SCHEMA})
-    if newer:
-        yield f"Records of schema {', '.join(newer)} are newer than this package reads (schema {SCHEMA})."
-
-
-def _doubts(lines: dict[str, Line]) -> Iterable[str]:
-    off, on = lines["off"].rows, lines["on"].rows
-    if off is not None and off.n and bool((off.cached > 0).any()):
-        yield (
-            f"off: {int((off.cached > 0).sum())} of {off.n} requests hit a cache: this arm was warm, or its cache on."
-        )
-    if on is not None and on.n and bool((on.cached == 0).any()):
-        short = on.tokens[on.cached == 0].max()
-        yield (
-            f"on: {int((on.cached == 0).sum())} of {on.n} warm requests hit nothing (up to {short:,.0f} tokens): prefix"
-            " shorter than a block, or evicted."
-        )
-    if on is not None and off is not None and on.n and off.n:
-        low, high = max(on.tokens.min(), off.tokens.min()), min(on.tokens.max(), off.tokens.max())
-        if (
-            high < max(on.tokens.max(), off.tokens.max()) * 0.9
-            or low > min(on.tokens.min(), off.tokens.min()) * 1.5 + 64
-        ):
-            yield f"The arms cover different lengths; both measured only {low:,.0f} to {high:,.0f} tokens."
-
-
-__all__ = ["PER_1K", "Fit", "LengthSaving", "fit"]

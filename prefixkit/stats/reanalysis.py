@@ -118,20 +118,21 @@ def _findings(a: Reanalysis) -> list[str]:
         f"Slopes hold: off {a.fit.off.slope}, on {a.fit.on.slope}, reduction {a.fit.slope_reduction}"
         f" (printed {PRINTED_SLOPE_REDUCTION:.1%}).",
         f"Intercepts are undecided: off {a.fit.off.intercept}, on {a.fit.on.intercept}, difference"
-        f" {a.fit.intercept_difference}; the printed {off.intercept_ms} and {on.intercept_ms} ms are lines forced through"
-        f" the first row, and the printed off line misses the row of {missed:,.0f} tokens by {abs(off.worst_ms):.0f} ms.",
-        f"Lengths are nominal: the repeated unit has {a.tokens_per_unit:.0f} tokens beside {a.fixed_tokens:.0f} fixed ones,"
-        f" so the prefixes were {a.real_prefixes[0]:,.0f} to {a.real_prefixes[-1]:,.0f} tokens, not {nominal[0]:,.0f} to"
-        f" {nominal[-1]:,.0f}.",
+        f" {a.fit.intercept_difference}; the printed {off.intercept_ms} and {on.intercept_ms} ms are lines forced"
+        f" through the first row, and the printed off line misses the row of {missed:,.0f} tokens by"
+        f" {abs(off.worst_ms):.0f} ms.",
+        f"Lengths are nominal: the repeated unit has {a.tokens_per_unit:.0f} tokens beside {a.fixed_tokens:.0f} fixed"
+        f" ones, so the prefixes were {a.real_prefixes[0]:,.0f} to {a.real_prefixes[-1]:,.0f} tokens, not"
+        f" {nominal[0]:,.0f} to {nominal[-1]:,.0f}.",
         f"Whole answers of 64 tokens were timed in the switch: {number(a.switch_reduction, 'fraction')} (printed"
         f" {PRINTED_SWITCH_REDUCTION:.1%}) is not a fall of TTFT.",
-        f"The lines predict {a.predicted_switch_ms} saved by {SYSTEM_TOKENS:,} cached tokens; {a.measured_switch_ms:,.0f} ms"
-        f" were measured ({inside} the interval).",
+        f"The lines predict {a.predicted_switch_ms} saved by {SYSTEM_TOKENS:,} cached tokens;"
+        f" {a.measured_switch_ms:,.0f} ms were measured ({inside} the interval).",
         "Means of five repeats carry no spread: noise by length, outliers, drift and lack of fit cannot be judged.",
     ]
     if a.first_request_was_warm:
         said.append(
-            f"The first request was warm: {TOKENS_SAVED:,} tokens saved = {QUESTIONS} x {SYSTEM_TOKENS:,}; a cold start of"
-            f" {QUESTIONS} requests can hit at most {(QUESTIONS - 1) / QUESTIONS:.1%}."
+            f"The first request was warm: {TOKENS_SAVED:,} tokens saved = {QUESTIONS} x {SYSTEM_TOKENS:,}; a cold start"
+            f" of {QUESTIONS} requests can hit at most {(QUESTIONS - 1) / QUESTIONS:.1%}."
         )
     return said

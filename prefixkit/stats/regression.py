@@ -16,6 +16,7 @@ from prefixkit.stats.estimate import LEVEL, Estimate
 from prefixkit.stats.rows import Floats
 
 CLASSICAL_BELOW = 6
+EXACT = 1e-18
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +60,13 @@ def combine(a: Contrast, b: Contrast, fa: float, fb: float) -> Contrast:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Regression:
-    """A fitted model with an intercept; columns are centred and scaled inside."""
+    """A fitted model with an intercept; `exact` where nothing but rounding is left, so that no interval can be made."""
 
     coefficients: Floats
     residuals: Floats
     leverage: Floats
     robust: bool
+    exact: bool
     _design: Floats
     _centre: Floats
     _scale: Floats
@@ -173,8 +175,11 @@ def regress(
     leverage = np.einsum("ij,jk,ik->i", design, inverse, design)
     residuals = np.asarray(fitted.resid)
     robust = robust and len(y) >= CLASSICAL_BELOW and bool(leverage.max() < 0.99)
+    exact = float(residuals @ residuals) <= EXACT * float(np.square(y).sum())
     working = _working_variances(residuals, leverage, scale_by, groups) if robust else np.ones(len(y))
-    return Regression(np.asarray(fitted.params), residuals, leverage, robust, design, centre, scale, inverse, working)
+    return Regression(
+        np.asarray(fitted.params), residuals, leverage, robust, exact, design, centre, scale, inverse, working
+    )
 
 
 def _working_variances(residuals: Floats, leverage: Floats, scale_by: Floats | None, groups: Floats | None) -> Floats:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from prefixkit.stats.adequacy import order_terms
 from prefixkit.stats.estimate import Estimate, missing
 from prefixkit.stats.line import Line
 from prefixkit.stats.regression import regress
@@ -26,7 +27,7 @@ class Steps:
 
 def steps(off: Line, on: Line, *, chunk_tokens: int | None, block_size: int | None) -> Steps:
     """Estimate both steps beside the line; "not-estimable" where the lengths cannot tell step from slope."""
-    return Steps(_chunk(off.rows, chunk_tokens), _block(on.rows, block_size))
+    return Steps(_chunk(off, chunk_tokens), _block(on, block_size))
 
 
 def server_steps(records: Iterable[Mapping[str, Any]]) -> tuple[int | None, int | None]:
@@ -45,7 +46,8 @@ def server_steps(records: Iterable[Mapping[str, Any]]) -> tuple[int | None, int 
     return chunk, block
 
 
-def _chunk(rows: Rows | None, chunk: int | None) -> Estimate:
+def _chunk(line: Line, chunk: int | None) -> Estimate:
+    rows = line.rows
     if chunk is None:
         return missing(
             "unknown", "The chunk size of the server is not known (max_num_batched_tokens).", unit="ms/chunk"
@@ -53,20 +55,23 @@ def _chunk(rows: Rows | None, chunk: int | None) -> Estimate:
     if rows is None or not rows.n:
         return missing("empty", "No off requests.", unit="ms/chunk")
     chunks = np.ceil(rows.tokens / chunk)
-    return _beside_line(rows, chunks, "ms/chunk", f"No measured prompt is longer than a chunk of {chunk:,} tokens.")
+    return _beside_line(
+        line, rows, chunks, "ms/chunk", f"No measured prompt is longer than a chunk of {chunk:,} tokens."
+    )
 
 
-def _block(rows: Rows | None, block: int | None) -> Estimate:
+def _block(line: Line, block: int | None) -> Estimate:
+    rows = line.rows
     if block is None:
         return missing("unknown", "The block size of the server is not known.", unit="ms/token")
     if rows is None or not rows.n:
         return missing("empty", "No warm requests.", unit="ms/token")
     # Beyond the last full block nothing is cached: these tokens are computed even when warm.
     rest = (rows.tokens - 1) % block
-    return _beside_line(rows, rest, "ms/token", f"All prompts end at the same place of a block of {block}.")
+    return _beside_line(line, rows, rest, "ms/token", f"All prompts end at the same place of a block of {block}.")
 
 
-def _beside_line(rows: Rows, column: Floats, unit: str, flat: str) -> Estimate:
+def _beside_line(line: Line, rows: Rows, column: Floats, unit: str, flat: str) -> Estimate:
     if np.ptp(column) == 0:
         return missing("not-estimable", flat, n=rows.n, unit=unit)
     base = np.column_stack([np.ones(rows.n), rows.tokens])
@@ -74,7 +79,8 @@ def _beside_line(rows: Rows, column: Floats, unit: str, flat: str) -> Estimate:
     if left @ left < MIN_TOLERANCE * float(((column - column.mean()) ** 2).sum()) or rows.n < 6 or rows.lengths < 4:
         note = "These lengths cannot tell a step from the slope: it needs four or more, on both sides of each border."
         return missing("not-estimable", note, n=rows.n, unit=unit)
-    model = regress(rows.ttft_ms, np.column_stack([rows.tokens, column]), scale_by=rows.tokens)
-    if model.rss == 0:
+    trend = [*order_terms(rows).T] if line.trend else []
+    model = regress(rows.ttft_ms, np.column_stack([rows.tokens, column, *trend]), scale_by=rows.tokens)
+    if model.exact:
         return missing("exact", "No noise to make an interval from.", n=rows.n, unit=unit)
     return model.coefficient(1).estimate(n=rows.n, unit=unit, method=model.method)

@@ -101,7 +101,7 @@ def _slope(tokens: Floats, values: Floats, lengths: int) -> Estimate:
     if lengths < 2 or len(tokens) < 3 or np.ptp(values) == 0:
         return missing("not-estimable", "Two lengths and three requests make a slope.", n=len(tokens))
     model = regress(values, tokens[:, None], scale_by=tokens)
-    if model.rss == 0:
+    if model.exact:
         return missing("exact", "No noise to make an interval from.", n=len(tokens))
     return model.coefficient(0).scaled(PER_1K).estimate(n=len(tokens), unit="ms/1k tokens", method=model.method)
 
