@@ -7,6 +7,7 @@ import random
 from prefixkit.experiments.session import Session
 from prefixkit.params.models import Length
 from prefixkit.prompts import chat, given_text
+from prefixkit.stats import narrow_enough
 
 NAME = "length"
 
@@ -17,27 +18,25 @@ def run(session: Session) -> None:
     assert length is not False
     question = given_text(length.question, session.prompts.texts.question)
     targets = _fitting(session, length, question)
-    rounds = length.max_repeats if length.precision else length.repeats
+    rounds = max(length.repeats, length.max_repeats) if length.precision else length.repeats
     pending = [r for r in range(rounds) if any(not session.is_finished(cell_name(t, r)) for t in targets)]
-    if not pending or not targets:
+    if not pending or _precise(session, length, pending[0]):
         return
     now = pending if session.rounds is None else pending[: session.rounds]
     visits = sum(1 for r in now for t in targets if not session.is_finished(cell_name(t, r)))
     session.expect(NAME, visits * requests_of_a_visit(session))
     for target in targets:
         session.warm_up(NAME, target, max_tokens=length.max_tokens)
+    done = 0
     with session.counted(NAME):
         for number in now:
             if _precise(session, length, number):
+                session.progress(f"{NAME}: precise enough after {number} rounds")
                 return
-            order = list(targets)
-            random.Random(f"{length.seed}/{NAME}/{number}").shuffle(order)
-            for position, target in enumerate(order):
-                with session.cell(cell_name(target, number)) as todo:
-                    if todo:
-                        _visit(session, length, question, target, {"round": number, "position": position})
-    if len(now) < len(pending) and not _precise(session, length, now[-1] + 1):
-        session.leave_unfinished(f"{NAME}: {len(pending) - len(now)} of {rounds} rounds are left")
+            _round(session, length, question, targets, number)
+            done += 1
+    if done < len(pending) and not _precise(session, length, pending[done]):
+        session.leave_unfinished(f"{NAME}: {len(pending) - done} of {rounds} rounds are left")
 
 
 def cell_name(target: int, number: int) -> str:
@@ -51,6 +50,15 @@ def requests_of_a_visit(session: Session) -> int:
     if session.arm != "on" or not length:
         return 1
     return 3 if length.control else 2
+
+
+def _round(session: Session, length: Length, question: str, targets: list[int], number: int) -> None:
+    order = list(targets)
+    random.Random(f"{length.seed}/{NAME}/{number}").shuffle(order)
+    for position, target in enumerate(order):
+        with session.cell(cell_name(target, number)) as todo:
+            if todo:
+                _visit(session, length, question, target, {"round": number, "position": position})
 
 
 def _visit(session: Session, length: Length, question: str, target: int, condition: dict[str, int]) -> None:
@@ -90,6 +98,8 @@ def _fitting(session: Session, length: Length, question: str) -> list[int]:
     return [target for target in targets if target <= room]
 
 
-def _precise(session: Session, length: Length, number: int) -> bool:
-    """Return whether the rounds so far suffice; `repeats` rounds are always made."""
-    return False
+def _precise(session: Session, length: Length, rounds: int) -> bool:
+    """Return whether so many rounds suffice; `repeats` rounds are always made."""
+    if length.precision is None or rounds < length.repeats:
+        return False
+    return narrow_enough(session.records, length.precision)

@@ -19,6 +19,7 @@ from prefixkit.server import Server, serve
 SECRET = re.compile(r"api.?key|_key$|_token$|secret|passw", re.IGNORECASE)
 KEY_ARGUMENT = re.compile(r"(--api[-_]key[= ]+)\S+")
 TEMPLATE_TOKENS = 64
+CONTRADICTION = "the arm asks for enable_prefix_caching"
 
 
 def open_session(
@@ -82,8 +83,8 @@ def run_record(session: Session, server: Server | None, error: str = "") -> dict
         "params": _without_secrets(params.model_dump(mode="json")),
         "params_hash": params_hash(params),
         **provenance(),
-        "vllm": effective.vllm if effective else UNKNOWN,
-        "argv": _without_key(list(server.argv or [])) if server else None,
+        "vllm": (effective and effective.vllm) or UNKNOWN,
+        "argv": _without_key(list(server.argv)) if server else None,
         "model": {"name": params.model.name, "weights": "random" if params.model.load_format == "dummy" else "real"},
         "enable_prefix_caching": effective.enable_prefix_caching if effective else None,
         "block_size": effective.block_size if effective else None,
@@ -110,11 +111,8 @@ def _open_server(session: Session) -> None:
         session.append("run", **run_record(session, None, type(error).__name__))
         session.close("interrupted", "while the server started")
         raise
-    session.append("run", **run_record(session, server))
     session.attach(server)
-    wanted, found = session.params.enable_prefix_caching, server.effective.enable_prefix_caching
-    if found is not None and found is not wanted:
-        refuse(session, f"the server says enable_prefix_caching={found}, arm {session.arm} means {wanted}")
+    session.append("run", **run_record(session, server))
 
 
 def refuse(session: Session, reason: str) -> None:
@@ -126,8 +124,8 @@ def refuse(session: Session, reason: str) -> None:
 
 def _end_without_server(session: Session, error: ServerError) -> None:
     session.append("run", **run_record(session, None, str(error)))
-    if getattr(error, "contradicts_arm", False):
-        refuse(session, str(error))
+    if CONTRADICTION in error.message:
+        refuse(session, error.message)
         return
     session.skip(None, error.message, remedy=error.remedy)
     session.close("failed", error.message)

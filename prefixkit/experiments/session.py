@@ -10,11 +10,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
-import httpx
-
-from prefixkit.errors import ServerError
+from prefixkit.errors import ProbeError, ServerError
 from prefixkit.experiments.counting import Sent, Window, between, compare, predict, read_or_say
-from prefixkit.experiments.ledger import WARMUP, Ledger
+from prefixkit.experiments.ledger import WARMUP as WARMUP
+from prefixkit.experiments.ledger import Ledger
 from prefixkit.experiments.registry import EXPERIMENTS, ONLY_ON, belongs
 from prefixkit.metrics import HitRate
 from prefixkit.params import Params
@@ -71,9 +70,13 @@ class Session(Ledger):
     def attach(self, server: Server) -> None:
         """Measure on `server` from now on."""
         self.server = server
-        self._client = client = Client(server.url, server.model, server.api_key)
-        experiments = self.params.experiments
-        self._prompts = Prompts(lambda text: len(client.tokenize(text)), experiments.language, nonce=self.nonce)
+        client = Client(server.url, server.model, server.api_key)
+        self.use(client, lambda text: len(client.tokenize(text)))
+
+    def use(self, client: Client, count: Callable[[str], int]) -> None:
+        """Send requests through `client` from now on, and build texts whose tokens `count` counts."""
+        self._client = client
+        self._prompts = Prompts(count, self.params.experiments.language, nonce=self.nonce)
 
     def detach(self) -> None:
         """Stop the server; experiments that start servers of their own call this first."""
@@ -101,7 +104,16 @@ class Session(Ledger):
         elif name in ONLY_ON and self.arm != "on":
             self.skip(name, "measured on arm on only")
         else:
-            importlib.import_module(EXPERIMENTS[name]).run(self)
+            self._measure(importlib.import_module(EXPERIMENTS[name]).run)
+
+    def _measure(self, experiment: Callable[[Session], None]) -> None:
+        try:
+            experiment(self)
+        except ProbeError:
+            # What a dead server leaves behind says less than its log does.
+            if self.server is not None:
+                self.server.check()
+            raise
 
     def leave_unfinished(self, reason: str) -> None:
         """Note that the arm is not complete when this session ends, without its being an error."""
@@ -187,8 +199,9 @@ class Session(Ledger):
         self._history.append(Sent(messages, cache_salt, probe.error is not None))
         for window in self._windows:
             window.probes.append(entry)
-        if probe.error is not None:
-            self._check_server(probe.error.get("message", ""))
+        if probe.error is not None and self.server is not None:
+            # Raises when the server is gone: the cell under way is then repeated another time.
+            self.server.check()
         return entry
 
     def warm_up(self, experiment: str, tokens: int, *, max_tokens: int = 1) -> None:
@@ -204,16 +217,6 @@ class Session(Ledger):
     def fresh_salt(self) -> str:
         """Return a cache salt that no request has had."""
         return f"{self.nonce}-{secrets.token_hex(8)}"
-
-    def _check_server(self, message: str) -> None:
-        """Raise when a request failed because the server is gone; the cell under way is then repeated another time."""
-        if self.server is None:
-            return
-        try:
-            httpx.get(f"{self.server.root_url}/health", timeout=30, trust_env=False)
-        except httpx.HTTPError:
-            log = f", its log: {self.server.log_path}" if self.server.log_path else ""
-            raise ServerError(f"arm {self.arm}: the server is gone ({message}){log}", "run again to continue") from None
 
     # Counters
 

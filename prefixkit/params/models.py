@@ -128,7 +128,9 @@ class Length(Experiment):
     question: Text | None = Field(
         default=None, description="The question after the prefix; default: the language's own."
     )
-    repeats: Count = Field(default=5, description="Rounds; each visits every length once.")
+    repeats: Count = Field(
+        default=5, description="Rounds; each visits every length once. With `precision`, the fewest."
+    )
     max_repeats: Count = Field(default=20, description="Cap on rounds when `precision` is set.")
     precision: Fraction | None = Field(
         default=None,

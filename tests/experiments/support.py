@@ -1,16 +1,25 @@
-"""A small profile served by the fake vLLM, and a session on it."""
+"""A small profile served by the fake vLLM, and sessions on it; in this process unless `process=True`."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import yaml
 
 from prefixkit import paths
-from prefixkit.experiments import Session, open_session
+from prefixkit.experiments import Session, open_session, opening, own_server
+from prefixkit.metrics import cache_config, fetch
+from prefixkit.params import Params
 from prefixkit.records import Record, read_records
+from prefixkit.server import Effective, Server
+from tests.fakes.settings import settings_from
+from tests.fakes.vllm import VERSION, FakeVllm
 
 SMALL = {
     "language": "en",
@@ -21,7 +30,7 @@ SMALL = {
 
 
 def profile(folder: Path, *, engine_args: dict[str, Any] | None = None, **experiments: Any) -> Path:
-    """Write a profile that starts the fake as a process; return its path."""
+    """Write a profile that is served by the fake; return its path."""
     model = folder / "model"
     model.mkdir(exist_ok=True)
     path = folder / "small.yaml"
@@ -38,16 +47,59 @@ def profile(folder: Path, *, engine_args: dict[str, Any] | None = None, **experi
     return path
 
 
-def measure(profile_path: Path, arm: str, out: Path, **options: Any) -> list[Record]:
+@dataclass(eq=False)
+class ServedHere(Server):
+    """A server in a thread of this process."""
+
+    fake: FakeVllm | None = None
+
+    def stop(self) -> None:
+        """End it; harmless when repeated."""
+        if self.fake is not None:
+            self.fake.__exit__()
+        self.fake = None
+
+
+def serve_here(params: Params, **_: Any) -> ServedHere:
+    """Do what `serve` does, without a process: the fake gets the flags that vLLM would get."""
+    argv = ["--model", params.model.name]
+    argv.append("--enable-prefix-caching" if params.enable_prefix_caching else "--no-enable-prefix-caching")
+    assert isinstance(params.server.engine_args, dict)
+    for name, value in params.server.engine_args.items():
+        flag = name.replace("_", "-")
+        argv += [f"--no-{flag}"] if value is False else [f"--{flag}"] if value is True else [f"--{flag}", str(value)]
+    fake = FakeVllm(settings_from(argv)[0]).__enter__()
+    config = cache_config(fetch(fake.metrics_url))
+    effective = Effective(
+        config.enable_prefix_caching, config.block_size, config.kv_capacity_tokens, "bfloat16",
+        fake.settings.max_model_len, VERSION, config.engines,
+    )  # fmt: skip
+    return ServedHere(
+        fake.url, fake.root_url, (fake.metrics_url,), params.model.name, params, effective, tuple(argv), fake=fake
+    )
+
+
+@contextmanager
+def served_here(process: bool = False) -> Iterator[None]:
+    """Let sessions start their servers in this process."""
+    if process:
+        yield
+        return
+    with patch.object(opening, "serve", serve_here), patch.object(own_server, "serve", serve_here):
+        yield
+
+
+def measure(profile_path: Path, arm: str, out: Path, *, process: bool = False, **options: Any) -> list[Record]:
     """Measure an arm completely and return its records."""
-    with open_session(profile_path, arm, out, progress=lambda _: None, **options) as session:
+    with served_here(process), start(profile_path, arm, out, process=process, **options) as session:
         session.run_all()
     return read_records(out / f"{arm}.jsonl")
 
 
-def start(profile_path: Path, arm: str, out: Path, **options: Any) -> Session:
+def start(profile_path: Path, arm: str, out: Path, *, process: bool = False, **options: Any) -> Session:
     """Open a session that says nothing."""
-    return open_session(profile_path, arm, out, progress=lambda _: None, **options)
+    with served_here(process):
+        return open_session(profile_path, arm, out, progress=lambda _: None, **options)
 
 
 def of(records: list[Record], kind: str, **fields: Any) -> list[Record]:

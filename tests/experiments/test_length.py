@@ -70,7 +70,7 @@ def test_the_control_can_be_left_out(tmp_path: Path) -> None:
 def test_a_length_beyond_the_servers_context_is_skipped_with_its_reason(tmp_path: Path) -> None:
     length = {"lengths": [64, 9000], "short_lengths": [], "repeats": 1}
     records = measure(profile(tmp_path, switch=False, length=length), "off", tmp_path / "out")
-    (skip,) = [s for s in of(records, "skip", experiment="length")]
+    (skip,) = of(records, "skip", experiment="length")
     assert "9000 tokens do not fit" in skip["reason"]
     assert {p["target_tokens"] for p in measured(records)} == {64}
 
@@ -91,3 +91,19 @@ def test_progress_says_how_many_probes_are_done_of_all(tmp_path: Path) -> None:
     session.close()
     assert "length 1/6 probes" in said
     assert "length 6/6 probes" in said
+
+
+def test_rounds_stop_when_the_reduction_is_precise_enough(tmp_path: Path) -> None:
+    speed = {"fake_alpha_ms": 1.0, "fake_beta_ms": 0.05}
+    length = {"lengths": [400], "short_lengths": [], "repeats": 3, "precision": 0.9, "max_repeats": 9}
+    records = measure(profile(tmp_path, engine_args=speed, switch=False, length=length), "on", tmp_path / "out")
+    assert {p["condition"]["round"] for p in measured(records)} == {0, 1, 2}
+    assert records[-1]["status"] == "ok"
+    assert of(records, "counters", experiment="length")
+
+
+def test_a_precision_out_of_reach_stops_at_the_cap(tmp_path: Path) -> None:
+    length = {"lengths": [64], "short_lengths": [], "repeats": 1, "precision": 1e-9, "max_repeats": 4}
+    records = measure(profile(tmp_path, switch=False, length=length), "on", tmp_path / "out")
+    assert {p["condition"]["round"] for p in measured(records)} == {0, 1, 2, 3}
+    assert records[-1]["status"] == "ok"
