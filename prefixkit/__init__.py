@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from prefixkit.doctor import diagnose
 from prefixkit.metrics import HitRate, expected_hits, hit_rate
 from prefixkit.params import load_params
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from prefixkit.stats import Fit, fit
 
 __version__ = "0.1.0"
-__all__ = ["Client", "Fit", "HitRate", "Probe", "expected_hits", "fit", "hit_rate", "load_params", "serve"]
+__all__ = ["Client", "Fit", "HitRate", "Probe", "diagnose", "expected_hits", "fit", "hit_rate", "load_params", "serve"]
 
 _LATE = {
     "Client": "prefixkit.probe",
