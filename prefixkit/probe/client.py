@@ -26,6 +26,7 @@ from prefixkit.records import now
 
 Messages = Sequence[Mapping[str, Any]]
 MAX_WAIT_S = 60.0
+SECRET_LENGTH = 6
 
 
 class Client:
@@ -185,20 +186,9 @@ class Client:
         self, reading: Reading, messages: Messages, body: dict[str, Any]
     ) -> tuple[dict[str, str] | None, float | None]:
         """Send once; return the error if any, and how long to wait before the next attempt if one makes sense."""
-        token = TAP.set(reading)
         try:
             async with asyncio.timeout(self.timeout_s):
-                manager = self._sdk.chat.completions.with_streaming_response.create(
-                    model=self.model,
-                    messages=cast(Any, list(messages)),
-                    stream=True,
-                    stream_options={"include_usage": True},
-                    extra_headers=self._headers,
-                    extra_body=body,
-                )
-                async with manager as response:
-                    async for _ in response.iter_bytes():
-                        pass
+                await self._stream(reading, messages, body)
         except TimeoutError:
             return self._timed_out(reading), None
         except openai.APIStatusError as error:
@@ -211,9 +201,24 @@ class Client:
                 reading.on_end(reading.last)
                 return None, None
             return self._clean(wire_failure(cause, self._context())), None
+        return None, None
+
+    async def _stream(self, reading: Reading, messages: Messages, body: dict[str, Any]) -> None:
+        token = TAP.set(reading)
+        try:
+            manager = self._sdk.chat.completions.with_streaming_response.create(
+                model=self.model,
+                messages=cast(Any, list(messages)),
+                stream=True,
+                stream_options={"include_usage": True},
+                extra_headers=self._headers,
+                extra_body=body,
+            )
+            async with manager as response:
+                async for _ in response.iter_bytes():
+                    pass
         finally:
             TAP.reset(token)
-        return None, None
 
     async def _refused(self, error: openai.APIStatusError) -> tuple[dict[str, str], float | None]:
         status, headers = error.status_code, error.response.headers
@@ -246,7 +251,7 @@ class Client:
         return {**error, "message": self._without_key(error["message"])}
 
     def _without_key(self, text: str) -> str:
-        return text.replace(self._key, "***") if self._key else text
+        return text.replace(self._key, "***") if self._key and len(self._key) >= SECRET_LENGTH else text
 
     async def _ids(self) -> tuple[str, ...] | None:
         try:

@@ -172,15 +172,19 @@ async def open_connection(
     try:
         tls = None
         if context is not None:
-            if proxy:
-                await _tunnel(sock, f"[{host}]:{port}" if ":" in host else f"{host}:{port}", proxy)
-                proxy = None
-            tls = Tls(context, host)
-            await tls.handshake(sock)
+            async with asyncio.timeout(_CONNECT_TIMEOUT_S):
+                if proxy:
+                    await _tunnel(sock, f"[{host}]:{port}" if ":" in host else f"{host}:{port}", proxy)
+                    proxy = None
+                tls = Tls(context, host)
+                await tls.handshake(sock)
         return Connection(sock, tls, proxy=proxy, connect_ms=(time.perf_counter_ns() - started) / 1e6)
     except ssl.SSLError as error:
         sock.close()
         raise WireError("tls", f"TLS with {host}:{port} failed: {error.reason or error}") from None
+    except TimeoutError:
+        sock.close()
+        raise WireError("timeout", f"no TLS with {host}:{port} within {_CONNECT_TIMEOUT_S:.0f} s") from None
     except OSError as error:
         sock.close()
         raise WireError("disconnected", f"{via[0]}:{via[1]} closed the connection ({error})") from None

@@ -8,7 +8,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +112,8 @@ class WireServer:
         return self
 
     def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self.drop_connections()
 
@@ -170,6 +172,8 @@ def _play(script: list[Step], sock: socket.socket) -> bool:
 
 
 def _read(reader: Any) -> Request | None:
+    if reader.peek(1)[:1] == b"\x16":
+        return Request("TLS hello /", {}, reader.read1())
     line = reader.readline()
     if not line:
         return None

@@ -1,4 +1,4 @@
-"""A client whose reading can be watched, so that a scripted server waits for what the client has seen, not for a time."""
+"""A client whose reading can be watched, so that a scripted server waits for what the client has seen."""
 
 from __future__ import annotations
 

@@ -71,10 +71,17 @@ def test_usage_is_read_from_a_last_event_with_empty_absent_or_null_choices(ask, 
 
 def test_filter_results_without_choice_or_delta_neither_count_nor_fail(ask, watch):
     first = event({"id": "", "choices": [], "created": 0, "model": "", "prompt_filter_results": [{"prompt_index": 0}]})
-    late = {"index": 0, "finish_reason": None, "content_filter_results": {}, "content_filter_offsets": {"check_offset": 44}}
+    late = {
+        "index": 0,
+        "finish_reason": None,
+        "content_filter_results": {},
+        "content_filter_offsets": {"check_offset": 44},
+    }
     gate = watch.until(lambda r: r.events == 1)
     probe = ask(
-        stream(first, gate, delta(content="x"), event({"choices": [late], "usage": None}), delta("stop"), usage(3, 1), DONE)
+        stream(
+            first, gate, delta(content="x"), event({"choices": [late], "usage": None}), delta("stop"), usage(3, 1), DONE
+        )
     )
     assert probe.error is None and probe.ttft_ms > probe.timings["headers"] and probe.prompt_tokens == 3
     assert watch.readings[-1].deltas == 1
