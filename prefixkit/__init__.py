@@ -3,11 +3,11 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from prefixkit.doctor import diagnose
 from prefixkit.metrics import HitRate, expected_hits, hit_rate
 from prefixkit.params import load_params
 
 if TYPE_CHECKING:
+    from prefixkit.doctor import diagnose
     from prefixkit.probe import Client, Probe
     from prefixkit.server import serve
     from prefixkit.stats import Fit, fit
@@ -19,6 +19,7 @@ _LATE = {
     "Client": "prefixkit.probe",
     "Fit": "prefixkit.stats",
     "Probe": "prefixkit.probe",
+    "diagnose": "prefixkit.doctor",
     "fit": "prefixkit.stats",
     "serve": "prefixkit.server",
 }
