@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from urllib.parse import urlsplit
 
 import httpx
@@ -23,6 +25,12 @@ def fetch(urls: str | Sequence[str], *, timeout_s: float = 10.0, api_key: str | 
         return list(pool.map(lambda url: _fetch_one(url, timeout_s, api_key), addresses))
 
 
+@cache
+def _certificates() -> ssl.SSLContext:
+    # Reading the trust store takes 20 ms of processor time, which a page between two measured requests must not cost.
+    return httpx.create_ssl_context()
+
+
 def _fetch_one(url: str, timeout_s: float, api_key: str | None) -> str:
     shown = _without_secrets(url)
     headers = {"accept": "text/plain; version=0.0.4", "accept-encoding": "gzip, identity"}
@@ -30,7 +38,9 @@ def _fetch_one(url: str, timeout_s: float, api_key: str | None) -> str:
         headers["authorization"] = f"Bearer {api_key}"
     try:
         host = urlsplit(url).hostname
-        with httpx.Client(timeout=timeout_s, trust_env=host not in _LOOPBACK, follow_redirects=True) as client:
+        with httpx.Client(
+            timeout=timeout_s, trust_env=host not in _LOOPBACK, follow_redirects=True, verify=_certificates()
+        ) as client:
             response = client.get(url, headers=headers)
     except httpx.DecodingError:
         raise MetricsError(f"{shown}: the body is not the compression it claims", "read the engine directly") from None
