@@ -244,7 +244,7 @@ local alternative = {
   Figure = function(el)
     local img
     el:walk{ Image = function(i) img = i end }
-    return pandoc.RawBlock("typst", ("#figure(image(%s, alt: %s), caption: [%s])%s"):format(
+    return pandoc.RawBlock("typst", ("#figure(image(%s, alt: %s), placement: auto, caption: [%s])%s"):format(
       quoted(img.src), quoted(img.attributes.alt), typst(el.caption.long), el.identifier ~= "" and (" <" .. el.identifier .. ">") or ""))
   end,
 }
