@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import email.utils
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, NoReturn, Self, cast
+from typing import Any, NoReturn, Self, Unpack, cast
 
 import httpx
 import openai
@@ -17,6 +17,7 @@ from prefixkit.probe.background import BackgroundLoop
 from prefixkit.probe.failures import Context, failure, http_failure, parsed, server_text, wire_failure
 from prefixkit.probe.keys import clean_key
 from prefixkit.probe.reading import Reading
+from prefixkit.probe.request import Messages, Options, body_of
 from prefixkit.probe.result import Probe
 from prefixkit.probe.transport import TAP, StampedTransport
 from prefixkit.probe.urls import endpoints
@@ -24,7 +25,6 @@ from prefixkit.probe.verdict import probe_of
 from prefixkit.probe.wire import WireError
 from prefixkit.records import now
 
-Messages = Sequence[Mapping[str, Any]]
 MAX_WAIT_S = 60.0
 SECRET_LENGTH = 6
 
@@ -56,7 +56,7 @@ class Client:
         self._field = max_tokens_field
         self._key_page = key_page
         self._key = None if api_key is None else clean_key(api_key, key_source)
-        self._background = BackgroundLoop()
+        self.loop = BackgroundLoop()
         self._http = httpx.AsyncClient(transport=StampedTransport(), trust_env=False, timeout=None)
         self._headers: dict[str, Any] = {"OpenAI-Organization": openai.Omit(), "OpenAI-Project": openai.Omit()}
         if self._key is None:
@@ -74,35 +74,39 @@ class Client:
         """The API base that requests go to."""
         return self.endpoints.base
 
-    def probe(
-        self,
-        messages: Messages,
-        *,
-        max_tokens: int = 1,
-        temperature: float = 0.0,
-        seed: int | None = None,
-        cache_salt: str | None = None,
-        ignore_eos: bool = False,
-        extra_body: Mapping[str, Any] | None = None,
-    ) -> Probe:
-        """Send one chat completion, wait for its end and return its times; a failure is in `Probe.error`."""
-        body = self._body(max_tokens, temperature, seed, cache_salt, ignore_eos, extra_body)
-        return self._background.run(self._probe(messages, body))
+    def probe(self, messages: Messages, **options: Unpack[Options]) -> Probe:
+        """Send one chat completion, wait for its end and return its times; a failure is in `Probe.error`.
 
-    async def aprobe(
-        self,
-        messages: Messages,
-        *,
-        max_tokens: int = 1,
-        temperature: float = 0.0,
-        seed: int | None = None,
-        cache_salt: str | None = None,
-        ignore_eos: bool = False,
-        extra_body: Mapping[str, Any] | None = None,
-    ) -> Probe:
+        Options: max_tokens (1), temperature (0), seed, cache_salt, ignore_eos, extra_body.
+        """
+        return self.loop.run(self.timed(messages, **options))[0]
+
+    async def aprobe(self, messages: Messages, **options: Unpack[Options]) -> Probe:
         """Do what `probe` does, awaitable from any loop."""
-        body = self._body(max_tokens, temperature, seed, cache_salt, ignore_eos, extra_body)
-        return await self._background.submit(self._probe(messages, body))
+        return (await self.loop.submit(self.timed(messages, **options)))[0]
+
+    async def timed(self, messages: Messages, **options: Unpack[Options]) -> tuple[Probe, int]:
+        """Probe on the client's own `loop`; also return when the first byte left (perf_counter_ns, 0 if it did not)."""
+        body = body_of(self._field, **options)
+        throttled: list[float] = []
+        for attempt in range(1, self.max_attempts + 1):
+            at, reading = now(), Reading()
+            error, wait_s = await self._attempt(reading, messages, body)
+            if wait_s is None or attempt == self.max_attempts or wait_s > MAX_WAIT_S:
+                break
+            throttled.append(wait_s)
+            await asyncio.sleep(wait_s)
+        notes = []
+        if throttled:
+            notes.append(
+                f"throttled: {len(throttled)} earlier attempts answered 429 (waited {sum(throttled):.1f} s);"
+                f" times are those of attempt {attempt}"
+            )
+        if reading.resent:
+            notes.append("the server had closed the idle connection: the request was sent again on a new one")
+        attempts = attempt + reading.resent
+        probe = probe_of(reading, self._context(), at=at, attempt=attempts, error=error, notes=tuple(notes))
+        return probe, reading.start
 
     def tokenize(self, messages: Messages | str) -> list[int]:
         """Return the server's token ids of a text (no special tokens added) or of a chat as the template renders it."""
@@ -132,8 +136,8 @@ class Client:
 
     def close(self) -> None:
         """Close connections and thread."""
-        self._background.run(self._http.aclose())
-        self._background.close()
+        self.loop.run(self._http.aclose())
+        self.loop.close()
 
     def __enter__(self) -> Self:
         return self
@@ -142,45 +146,6 @@ class Client:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def _body(
-        self,
-        max_tokens: int,
-        temperature: float,
-        seed: int | None,
-        cache_salt: str | None,
-        ignore_eos: bool,
-        extra_body: Mapping[str, Any] | None,
-    ) -> dict[str, Any]:
-        body: dict[str, Any] = {self._field: max_tokens, "temperature": temperature}
-        if seed is not None:
-            body["seed"] = seed
-        if cache_salt is not None:
-            body["cache_salt"] = cache_salt
-        if ignore_eos:
-            body["ignore_eos"] = True
-        return {**body, **(extra_body or {})}
-
-    async def _probe(self, messages: Messages, body: dict[str, Any]) -> Probe:
-        throttled: list[float] = []
-        for attempt in range(1, self.max_attempts + 1):
-            at, reading = now(), Reading()
-            error, wait_s = await self._attempt(reading, messages, body)
-            if wait_s is None or attempt == self.max_attempts or wait_s > MAX_WAIT_S:
-                break
-            throttled.append(wait_s)
-            await asyncio.sleep(wait_s)
-        notes = []
-        if throttled:
-            notes.append(
-                f"throttled: {len(throttled)} earlier attempts answered 429 (waited {sum(throttled):.1f} s);"
-                f" times are those of attempt {attempt}"
-            )
-        if reading.resent:
-            notes.append("the server had closed the idle connection: the request was sent again on a new one")
-        return probe_of(
-            reading, self._context(), at=at, attempt=attempt + reading.resent, error=error, notes=tuple(notes)
-        )
 
     async def _attempt(
         self, reading: Reading, messages: Messages, body: dict[str, Any]
@@ -261,7 +226,7 @@ class Client:
             return None
 
     def _json(self, method: str, url: str, body: dict[str, Any] | None = None) -> Any:
-        return self._background.run(self._ajson(method, url, body))
+        return self.loop.run(self._ajson(method, url, body))
 
     async def _ajson(self, method: str, url: str, body: dict[str, Any] | None = None) -> Any:
         headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}

@@ -1,0 +1,75 @@
+import threading
+
+import pytest
+
+from prefixkit.probe import Client, Request, closed_loop, open_loop, poisson
+from tests.fakes.wire import GOOD, SSE_HEAD, WireServer, answer, stream
+from tests.probe.conftest import QUESTION
+
+
+def requests(count):
+    return [Request([{"role": "user", "content": f"question {i}"}], {"max_tokens": i + 1}) for i in range(count)]
+
+
+def test_a_closed_loop_keeps_as_many_under_way_as_there_are_users():
+    together = threading.Barrier(4, timeout=30)
+    script = [SSE_HEAD, together.wait, *GOOD[1:]]
+    with WireServer(script) as server, Client(server.url, "m") as client:
+        probes = closed_loop(client, requests(12), 4)
+        assert server.connections == 4
+    assert [p.error for p in probes] == [None] * 12
+    assert sorted(r.json["max_tokens"] for r in server.requests) == list(range(1, 13))
+
+
+def test_a_closed_loop_of_one_is_sequential_and_in_order():
+    with WireServer(GOOD) as server, Client(server.url, "m") as client:
+        assert len(closed_loop(client, requests(5), 1)) == 5
+        assert server.connections == 1
+    assert [r.json["max_tokens"] for r in server.requests] == [1, 2, 3, 4, 5]
+
+
+def test_failures_are_kept_in_their_places():
+    with WireServer(GOOD, answer(500, {}), GOOD) as server, Client(server.url, "m") as client:
+        kinds = [p.error and p.error["kind"] for p in closed_loop(client, requests(3), 1)]
+    assert kinds == [None, "http_500", None]
+
+
+def test_an_open_loop_does_not_wait_for_answers_and_keeps_both_starts():
+    together = threading.Barrier(6, timeout=30)
+    script = [SSE_HEAD, together.wait, *GOOD[1:]]
+    moments = [0.0, 0.0, 0.01, 0.02, 0.03, 0.03]
+    with WireServer(script) as server, Client(server.url, "m") as client:
+        timed = open_loop(client, requests(6), moments)
+    assert [t.probe.error for t in timed] == [None] * 6
+    assert [t.intended_s for t in timed] == moments
+    assert all(t.started_s >= t.intended_s and t.late_ms >= 0 for t in timed)
+
+
+def test_a_request_that_never_left_has_no_start():
+    with WireServer(GOOD) as server:
+        url = server.url
+    with Client(url, "m") as client:
+        timed = open_loop(client, requests(1), [0.0])
+    assert timed[0].probe.error["kind"] == "connection_refused" and timed[0].late_ms is None
+
+
+def test_every_request_needs_its_moment():
+    with Client("http://127.0.0.1:9", "m") as client, pytest.raises(ValueError, match="2 requests for 1"):
+        open_loop(client, requests(2), [0.0])
+
+
+def test_unknown_options_are_refused():
+    with Client("http://127.0.0.1:9", "m") as client, pytest.raises(TypeError, match="max_token"):
+        client.probe(QUESTION, max_token=1)
+
+
+def test_poisson_arrivals_are_seeded_and_have_their_rate():
+    moments = poisson(4001, 20.0, seed=3)
+    assert moments == poisson(4001, 20.0, seed=3) != poisson(4001, 20.0, seed=4)
+    assert moments[0] == 0 and moments == sorted(moments)
+    assert moments[-1] / 4000 == pytest.approx(1 / 20, rel=0.05)
+
+
+def test_an_empty_load_is_empty():
+    with WireServer(stream()) as server, Client(server.url, "m") as client:
+        assert closed_loop(client, [], 4) == [] and open_loop(client, [], []) == [] and poisson(0, 1.0, 0) == []
