@@ -18,19 +18,30 @@ def trend_columns(rows: Rows) -> Floats | None:
     """Return the run-order terms (level and slope change over the run) that the line is adjusted for, or None.
 
     Where the requests carry their `order` the terms always enter; where only the sequence of the records is known they
-    enter if they matter (F test, 5 %). Order that is tied to length cannot be told from slope and never enters.
+    enter if it goes in rounds and they matter (F test, 5 %). Order that is tied to length cannot be told from slope and
+    never enters.
     """
     if rows.n < ADJUST_FROM or inflation(rows) > MAX_INFLATION:
         return None
     columns = order_terms(rows)
     if rows.ordered:
         return columns
+    if not in_rounds(rows):
+        return None
     plain = regress(rows.ttft_ms, rows.tokens[:, None], robust=False)
     full = regress(rows.ttft_ms, np.column_stack([rows.tokens, columns]), robust=False)
     if full.exact or full.df_residual < 1:
         return None
     f = (plain.rss - full.rss) / columns.shape[1] / (full.rss / full.df_residual)
     return columns if stats.f.sf(f, columns.shape[1], full.df_residual) < ALPHA else None
+
+
+def in_rounds(rows: Rows) -> bool:
+    """Tell whether the sequence visits every length once before any a second time, and so on."""
+    k = rows.lengths
+    if rows.n % k or rows.n < 2 * k:
+        return False
+    return bool((np.sort(rows.length.reshape(-1, k), axis=1) == np.arange(k)).all())
 
 
 def inflation(rows: Rows) -> float:
@@ -58,17 +69,19 @@ def drift_effect(rows: Rows) -> Estimate:
     return Estimate(found.value, found.low, found.high, found.n, found.unit, found.method, "ok", note)
 
 
-def curvature(rows: Rows, trend: Floats | None) -> Estimate:
-    """Estimate the quadratic term, ms per (1,000 tokens)²; the attention of a longer prompt makes it positive."""
+def curvature(rows: Rows, trend: Floats | None) -> tuple[Estimate, float | None]:
+    """Return the quadratic term, ms per (1,000 tokens)², and its p value; attention makes it positive."""
     unit = "ms/(1k tokens)²"
     if rows.lengths < 3 or rows.n < 5:
-        return missing("not-estimable", f"{rows.lengths} lengths cannot show curvature.", n=rows.n, unit=unit)
+        note = f"{rows.lengths} lengths, {rows.n} requests: too few to show curvature."
+        return missing("not-estimable", note, n=rows.n, unit=unit), None
     x = rows.tokens / 1000
     columns = [x, (x - x.mean()) ** 2] + ([] if trend is None else [*trend.T])
     model = regress(rows.ttft_ms, np.column_stack(columns), scale_by=rows.tokens, robust=bool((rows.repeats > 1).any()))
     if model.df_residual < 1 or model.exact:
-        return missing("not-estimable", "Too few requests for a curvature interval.", n=rows.n, unit=unit)
-    return model.coefficient(1).estimate(n=rows.n, unit=unit, method=model.method)
+        return missing("not-estimable", "Too few requests for a curvature interval.", n=rows.n, unit=unit), None
+    found = model.coefficient(1)
+    return found.estimate(n=rows.n, unit=unit, method=model.method), found.p_value()
 
 
 def lack_of_fit(rows: Rows, trend: Floats | None) -> Verdict:

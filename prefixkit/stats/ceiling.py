@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from prefixkit.stats.cells import Cells, cell_difference, cells
 from prefixkit.stats.estimate import Estimate, missing
 from prefixkit.stats.line import PER_1K, Line
 from prefixkit.stats.lines import Fit
-from prefixkit.stats.ratio import mean_contrast
 from prefixkit.stats.regression import combine
 from prefixkit.stats.rows import matched_lengths
 
@@ -29,36 +29,31 @@ class Ceiling:
 def ceiling(fitted: Fit) -> tuple[Ceiling, ...]:
     """Compare predicted with measured saving at every length that both arms have; empty where a line is missing."""
     on, off = fitted.on, fitted.off
-    if not (on.rows and off.rows and off.has_interval):
+    ours, theirs = cells(on), cells(off)
+    if ours is None or theirs is None or not off.has_interval:
         return ()
     found = []
-    for i, j, tokens in matched_lengths(off.rows, on.rows):
-        cached = on.rows.cached[on.rows.length == j]
+    for i, j, tokens in matched_lengths(theirs.rows, ours.rows):
+        cached = ours.rows.cached[ours.rows.length == j]
         if np.isnan(cached).all():
             continue
         hit = float(np.nanmean(cached))
-        found.append(_at(fitted, i, j, tokens, hit))
+        found.append(_at(off, ours, j, theirs, i, tokens, hit))
     return tuple(found)
 
 
-def _at(fitted: Fit, i: int, j: int, tokens: float, hit: float) -> Ceiling:
-    on, off = fitted.on, fitted.off
-    assert on.rows is not None and off.rows is not None
+def _at(off: Line, ours: Cells, j: int, theirs: Cells, i: int, tokens: float, hit: float) -> Ceiling:
     slope = off.slope_contrast().scaled(hit / PER_1K)
-    n = int((on.rows.length == j).sum() + (off.rows.length == i).sum())
+    n = int((ours.rows.length == j).sum() + (theirs.rows.length == i).sum())
     method = f"slope_off x {hit:,.0f} cached tokens"
     predicted = slope.estimate(n=off.n, unit="ms", method=method) if hit else missing(
         "no-hits", "Nothing was cached at this length.", n=n, unit="ms", value=0.0
     )  # fmt: skip
-    a, b = (mean_contrast(line.level_ms[line.rows.length == k]) for line, k in ((on, j), (off, i)) if line.rows)
-    if a is None or b is None:
-        measured = missing("single-repeat", "Sent once or equal values: no interval.", n=n, unit="ms")
-        shortfall = measured
-    else:
-        saved = b.minus(a)
-        measured = saved.estimate(n=n, unit="ms", method=f"Welch, t({saved.df:.1f})")
+    a, b = ours.contrast(j), theirs.contrast(i)
+    measured = shortfall = cell_difference(b, a, n)
+    if a is not None and b is not None:
         # The off mean is one of the points behind the slope; treating them as independent widens the interval.
-        gap = combine(slope, saved, 1.0, -1.0)
+        gap = combine(slope, b.minus(a), 1.0, -1.0)
         shortfall = gap.estimate(n=n, unit="ms", method="predicted minus measured")
     return Ceiling(tokens, hit, predicted, measured, shortfall, amdahl_bound(off, tokens))
 

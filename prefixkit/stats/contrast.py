@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from prefixkit.stats.cells import cells
 from prefixkit.stats.equivalence import Equivalence, equivalence
 from prefixkit.stats.estimate import Estimate, missing
 from prefixkit.stats.line import PER_1K, Line, fit_line
 from prefixkit.stats.lines import Fit
 from prefixkit.stats.ratio import mean_estimate, paired_reduction
-from prefixkit.stats.regression import Contrast, combine, regress
+from prefixkit.stats.regression import Contrast, regress
 from prefixkit.stats.rows import Floats, make_rows, matched_lengths, select
 
 MARGIN = 0.05
@@ -110,27 +111,11 @@ def _lines_equal(line: Line, reference: Line, margin: float, what: str, if_not: 
 
 def grand_means(a: Line, b: Line) -> tuple[Contrast | None, Contrast | None, int]:
     """Return both mean TTFTs over the lengths that both measured, each length weighing the same."""
-    if a.rows is None or b.rows is None:
-        return None, None, 0
-    shared = matched_lengths(a.rows, b.rows)
-    first = _mean_of_means(a, [i for i, _, _ in shared])
-    second = _mean_of_means(b, [j for _, j, _ in shared])
-    return first, second, a.n + b.n
-
-
-def _mean_of_means(line: Line, indices: list[int]) -> Contrast | None:
-    assert line.rows is not None
-    total: Contrast | None = None
-    for index in indices:
-        values = line.level_ms[line.rows.length == index]
-        if len(values) < 2 or np.ptp(values) == 0:
-            return None
-        # The trend that was removed took its share of the degrees of freedom.
-        lost = line.trend / line.rows.lengths
-        free = max(len(values) - 1 - lost, 1.0)
-        part = Contrast(float(values.mean()), float(((values - values.mean()) ** 2).sum()) / free / len(values), free)
-        total = part if total is None else combine(total, part, 1.0, 1.0)
-    return None if total is None else total.scaled(1 / len(indices))
+    ours, theirs = cells(a), cells(b)
+    if ours is None or theirs is None:
+        return None, None, a.n + b.n
+    shared = matched_lengths(ours.rows, theirs.rows)
+    return ours.grand([i for i, _, _ in shared]), theirs.grand([j for _, j, _ in shared]), a.n + b.n
 
 
 def why_no_gain(fitted: Fit, hit_rate: float | None = None) -> Estimate:

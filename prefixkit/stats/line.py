@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from prefixkit.stats.adequacy import curvature, drift_effect, lack_of_fit, order_terms, trend_columns
+from prefixkit.stats.adequacy import ALPHA, curvature, drift_effect, lack_of_fit, trend_columns
 from prefixkit.stats.estimate import Estimate, Verdict, missing
 from prefixkit.stats.regression import Contrast, Regression, regress
 from prefixkit.stats.rows import Floats, Rows
@@ -57,15 +58,24 @@ class Line:
         """Tell whether the slope has an interval."""
         return self.regression is not None and self.slope.low is not None
 
-    @property
-    def level_ms(self) -> Floats:
-        """Return each TTFT as if sent in the middle of the run: the run-order trend, where fitted, is removed."""
-        if self.rows is None:
-            return np.zeros(0)
-        if self.regression is None or not self.trend:
-            return self.rows.ttft_ms
-        effects = [self.regression.coefficient(1 + i).value for i in range(self.trend)]
-        return np.asarray(self.rows.ttft_ms - order_terms(self.rows) @ np.array(effects))
+    def to_dict(self) -> dict[str, Any]:
+        """Return the line as plain JSON values."""
+        return {
+            "status": self.status,
+            "n": self.n,
+            "slope_ms_per_1k": self.slope.value,
+            "slope_ci": self.slope.ci,
+            "intercept_ms": self.intercept.value,
+            "intercept_ci": self.intercept.ci,
+            "intercept_status": self.intercept.status,
+            "r2": self.r2,
+            "method": self.slope.method,
+            "lack_of_fit_p": self.lack_of_fit.p,
+            "quadratic": self.curvature.to_dict(),
+            "drift": self.drift.to_dict(),
+            "dropped": self.dropped,
+            "note": self.note,
+        }
 
     def slope_contrast(self) -> Contrast:
         """Return the slope in ms per 1,000 tokens."""
@@ -121,10 +131,10 @@ def fit_line(rows: Rows, arm: str, phase: str) -> Line:
         .scaled(PER_1K)
         .estimate(n=rows.n, unit="ms/1k tokens", method=method, status=status, note=note)
     )
-    bend, misfit = curvature(rows, trend), lack_of_fit(rows, trend)
+    (bend, bend_p), misfit = curvature(rows, trend), lack_of_fit(rows, trend)
     level = model.at(0.0, *([0.0] * k)).estimate(n=rows.n, unit="ms", method=method, status=status, note=note)
     return Line(
-        arm, phase, status, note, rows.n, rows.dropped, slope, _judged_intercept(level, bend, misfit, rows),
+        arm, phase, status, note, rows.n, rows.dropped, slope, _judged_intercept(level, bend, bend_p, misfit, rows),
         r2=float(plain), band=_band(model, rows, k), lack_of_fit=misfit, curvature=bend,
         drift=drift_effect(rows), rows=rows, regression=model, trend=k,
     )  # fmt: skip
@@ -156,13 +166,14 @@ def _single(rows: Rows) -> str:
     )
 
 
-def _judged_intercept(level: Estimate, bend: Estimate, misfit: Verdict, rows: Rows) -> Estimate:
+def _judged_intercept(level: Estimate, bend: Estimate, bend_p: float | None, misfit: Verdict, rows: Rows) -> Estimate:
     reasons = []
     if level.value is not None and level.value < 0:
         reasons.append("the intercept is negative")
-    if bend.status == "ok" and bend.excludes(0):
+    # Two tests, 5 % together.
+    if bend_p is not None and bend_p < ALPHA / 2:
         reasons.append(f"the quadratic term is {bend}")
-    if misfit.decision == "line does not fit":
+    if misfit.p is not None and misfit.p < ALPHA / 2:
         reasons.append(f"lack of fit p = {misfit.p:.2g}")
     if not reasons:
         return level

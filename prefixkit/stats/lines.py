@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from prefixkit.stats.cells import Cells, cell_difference, cells
 from prefixkit.stats.estimate import Estimate, missing
 from prefixkit.stats.line import Line, fit_line
 from prefixkit.stats.notes import notes
-from prefixkit.stats.ratio import mean_contrast, mean_estimate, reduction, welch_difference
-from prefixkit.stats.rows import Floats, length_rows, make_rows, matched_lengths
+from prefixkit.stats.ratio import reduction
+from prefixkit.stats.rows import length_rows, make_rows, matched_lengths
 
 LINES = {"on": ("on", "warm"), "off": ("off", "cold"), "control": ("on", "control"), "cold": ("on", "cold")}
 
@@ -55,7 +56,7 @@ class Fit:
     def to_dict(self) -> dict[str, Any]:
         """Return what `prefixkit fit --json` prints."""
         return {
-            "arms": {name: _line_dict(line) for name, line in self.arms.items()},
+            "arms": {name: line.to_dict() for name, line in self.arms.items()},
             "slope_reduction": {
                 "value": self.slope_reduction.value,
                 "ci": self.slope_reduction.ci,
@@ -64,7 +65,7 @@ class Fit:
             },
             "slope_difference": self.slope_difference.to_dict(),
             "intercept_difference": self.intercept_difference.to_dict(),
-            "control": _line_dict(self.control),
+            "control": self.control.to_dict(),
             "by_length": [
                 {"tokens": s.tokens, "off_ms": s.off_ms.to_dict(), "on_ms": s.on_ms.to_dict(),
                  "saved_ms": s.saved_ms.to_dict(), "reduction": s.reduction.to_dict()}
@@ -156,42 +157,22 @@ def line_difference(a: Line, b: Line, tokens: float | None) -> Estimate:
     return difference.estimate(n=n, unit=unit, method=f"Satterthwaite t({difference.df:.1f})", status=status, note=note)
 
 
-def by_length(on_line: Line, off_line: Line) -> tuple[LengthSaving, ...]:
+def by_length(on: Line, off: Line) -> tuple[LengthSaving, ...]:
     """Compare both arms at every prompt length that both measured (within 3 % or 8 tokens)."""
-    on, off = on_line.rows, off_line.rows
-    if on is None or off is None or not on.n or not off.n:
+    ours, theirs = cells(on), cells(off)
+    if ours is None or theirs is None:
         return ()
-    on_ms, off_ms = on_line.level_ms, off_line.level_ms
-    return tuple(
-        _length_saving(tokens, on_ms[on.length == j], off_ms[off.length == i])
-        for i, j, tokens in matched_lengths(off, on)
-    )
+    return tuple(_length_saving(tokens, ours, j, theirs, i) for i, j, tokens in matched_lengths(theirs.rows, ours.rows))
 
 
-def _length_saving(tokens: float, on: Floats, off: Floats) -> LengthSaving:
-    a, b, n = mean_contrast(on), mean_contrast(off), len(on) + len(off)
-    if a is None or b is None:
-        note = "Sent once or equal values at this length: no interval."
-        ratio = missing("single-repeat", note, n=n, unit="fraction", value=float(1 - on.mean() / off.mean()))
-    else:
-        ratio = reduction(a, b, n=n)
-    return LengthSaving(tokens, mean_estimate(off), mean_estimate(on), welch_difference(off, on), ratio)
-
-
-def _line_dict(line: Line) -> dict[str, Any]:
-    return {
-        "status": line.status,
-        "n": line.n,
-        "slope_ms_per_1k": line.slope.value,
-        "slope_ci": line.slope.ci,
-        "intercept_ms": line.intercept.value,
-        "intercept_ci": line.intercept.ci,
-        "intercept_status": line.intercept.status,
-        "r2": line.r2,
-        "method": line.slope.method,
-        "lack_of_fit_p": line.lack_of_fit.p,
-        "quadratic": line.curvature.to_dict(),
-        "drift": line.drift.to_dict(),
-        "dropped": line.dropped,
-        "note": line.note,
-    }
+def _length_saving(tokens: float, on: Cells, j: int, off: Cells, i: int) -> LengthSaving:
+    a, b = on.contrast(j), off.contrast(i)
+    on_ms, off_ms = on.estimate(j), off.estimate(i)
+    n = on_ms.n + off_ms.n
+    saved = cell_difference(b, a, n)
+    if a is not None and b is not None:
+        return LengthSaving(tokens, off_ms, on_ms, saved, reduction(a, b, n=n))
+    assert on_ms.value is not None and off_ms.value is not None
+    ratio = missing(saved.status, saved.note, n=n, unit="fraction", value=1 - on_ms.value / off_ms.value)
+    saved = missing(saved.status, saved.note, n=n, unit="ms", value=off_ms.value - on_ms.value)
+    return LengthSaving(tokens, off_ms, on_ms, saved, ratio)

@@ -41,7 +41,7 @@ REGIMES = {
 }
 QUANTITIES = ("slope off", "slope on", "intercept off", "intercept on", "slope reduction",
               "mean line off, middle", "TTFT reduction, longest")  # fmt: skip
-ALARMS = ("slopes differ", "intercepts differ", "runs differ (either)", "lack of fit off")
+ALARMS = ("slopes differ", "intercepts differ", "runs differ (either)", "lack of fit off", "intercept called not fixed")
 
 
 def errors(regime: str, mean: Array, tokens: Array, sd: float, rng: np.random.Generator) -> Array:
@@ -78,7 +78,7 @@ def simulate_arm(
 
 
 def plain_hc3(line: Line) -> tuple[bool, float]:
-    """Return whether plain HC3 with t(n-2) holds the true slope, and the half width: the usual choice, for comparison."""
+    """Return whether plain HC3 with t(n-2) holds the true slope, and its half width, for comparison."""
     assert line.rows is not None
     x = np.column_stack([np.ones(line.n), line.rows.tokens / 1000])
     fitted = OLS(line.rows.ttft_ms, x).fit()
@@ -106,6 +106,7 @@ def one_set(
         "slopes differ": line_difference(off, twin, None).excludes(0),
         "intercepts differ": line_difference(off, twin, 0.0).excludes(0),
         "runs differ (either)": aa_differs(off, twin),
+        "intercept called not fixed": off.intercept.status == "curvature",
         "lack of fit off": off.lack_of_fit.decision == "line does not fit",
     }
     return found, alarms, plain_hc3(off)

@@ -32,7 +32,7 @@ def run(
     control_factor: float = 1.0,
     block: int = 16,
 ) -> list[dict[str, Any]]:
-    """Return a run of arms on and off; an on visit is cold, warm, control, as `on_slope` costs a cached 1,000 tokens."""
+    """Return a run of arms on and off; `on_slope` is what 1,000 cached tokens cost."""
     rng = np.random.default_rng(seed)
     records: list[dict[str, Any]] = []
     for arm in ("off", "on"):
