@@ -3,7 +3,6 @@
 from prefixkit.probe.client import Client
 from prefixkit.probe.keys import clean_key
 from prefixkit.probe.load import TimedProbe, closed_loop, open_loop, poisson
-from prefixkit.probe.request import Request
 from prefixkit.probe.result import Probe
 from prefixkit.probe.urls import Endpoints, endpoints
 
@@ -11,7 +10,6 @@ __all__ = [
     "Client",
     "Endpoints",
     "Probe",
-    "Request",
     "TimedProbe",
     "clean_key",
     "closed_loop",

@@ -7,39 +7,48 @@ import random
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Unpack
 
 from prefixkit.probe.client import Client
-from prefixkit.probe.request import Request
+from prefixkit.probe.request import Messages, Options
 from prefixkit.probe.result import Probe
 
 
 @dataclass(frozen=True, slots=True)
 class TimedProbe:
-    """A probe with its intended and its real start, in seconds after the first intended moment (0)."""
+    """A probe with its intended and its real start, in seconds since the load began.
+
+    The real start is when the first byte left, or when the attempt was made if none ever did. In a closed loop the
+    intended start is the moment at which the user was free.
+    """
 
     probe: Probe
     intended_s: float
-    started_s: float | None
+    started_s: float
 
     @property
-    def late_ms(self) -> float | None:
-        """How much later than intended the request's first byte left."""
-        return None if self.started_s is None else (self.started_s - self.intended_s) * 1000
+    def late_ms(self) -> float:
+        """How much later than intended the request left."""
+        return (self.started_s - self.intended_s) * 1000
 
 
-def closed_loop(client: Client, requests: Sequence[Request], concurrency: int) -> list[Probe]:
+def closed_loop(
+    client: Client, requests: Sequence[Messages], concurrency: int, **options: Unpack[Options]
+) -> list[TimedProbe]:
     """Let `concurrency` users take the requests in turn, each sending its next when its last has ended.
 
     Probes come back in the order of `requests`.
     """
-    return client.loop.run(_closed(client, requests, concurrency))
+    return client.loop.run(_closed(client, requests, concurrency, options))
 
 
-def open_loop(client: Client, requests: Sequence[Request], at_s: Sequence[float]) -> list[TimedProbe]:
+def open_loop(
+    client: Client, requests: Sequence[Messages], at_s: Sequence[float], **options: Unpack[Options]
+) -> list[TimedProbe]:
     """Send each request at its moment, however many are under way; probes come back in the order of `requests`."""
     if len(requests) != len(at_s):
         raise ValueError(f"{len(requests)} requests for {len(at_s)} moments")
-    return client.loop.run(_open(client, requests, at_s))
+    return client.loop.run(_open(client, requests, at_s, options))
 
 
 def poisson(count: int, rate_per_s: float, seed: int) -> list[float]:
@@ -51,28 +60,49 @@ def poisson(count: int, rate_per_s: float, seed: int) -> list[float]:
     return moments[:count]
 
 
-async def _closed(client: Client, requests: Sequence[Request], concurrency: int) -> list[Probe]:
-    probes: list[Probe | None] = [None] * len(requests)
-    queue: Iterator[tuple[int, Request]] = iter(enumerate(requests))
+class _Clock:
+    """Seconds since the load began."""
+
+    def __init__(self) -> None:
+        self._zero = time.perf_counter_ns()
+
+    def now(self) -> float:
+        return (time.perf_counter_ns() - self._zero) / 1e9
+
+    def of(self, stamp: int) -> float:
+        return (stamp - self._zero) / 1e9
+
+
+async def _send(client: Client, clock: _Clock, messages: Messages, intended_s: float, options: Options) -> TimedProbe:
+    tried_s = clock.now()
+    probe, start = await client.timed(messages, **options)
+    return TimedProbe(probe, intended_s, clock.of(start) if start else tried_s)
+
+
+async def _closed(client: Client, requests: Sequence[Messages], concurrency: int, options: Options) -> list[TimedProbe]:
+    clock = _Clock()
+    found: dict[int, TimedProbe] = {}
+    queue: Iterator[tuple[int, Messages]] = iter(enumerate(requests))
 
     async def user() -> None:
-        for index, request in queue:
-            probes[index] = (await client.timed(request.messages, **request.options))[0]
+        for index, messages in queue:
+            found[index] = await _send(client, clock, messages, clock.now(), options)
 
     async with asyncio.TaskGroup() as users:
         for _ in range(min(concurrency, len(requests))):
             users.create_task(user())
-    return [probe for probe in probes if probe is not None]
+    return [found[index] for index in range(len(requests))]
 
 
-async def _open(client: Client, requests: Sequence[Request], at_s: Sequence[float]) -> list[TimedProbe]:
-    zero = time.perf_counter_ns()
+async def _open(
+    client: Client, requests: Sequence[Messages], at_s: Sequence[float], options: Options
+) -> list[TimedProbe]:
+    clock = _Clock()
 
-    async def send(request: Request, moment: float) -> TimedProbe:
-        await asyncio.sleep(max(0.0, moment - (time.perf_counter_ns() - zero) / 1e9))
-        probe, start = await client.timed(request.messages, **request.options)
-        return TimedProbe(probe, moment, (start - zero) / 1e9 if start else None)
+    async def arrive(messages: Messages, moment: float) -> TimedProbe:
+        await asyncio.sleep(max(0.0, moment - clock.now()))
+        return await _send(client, clock, messages, moment, options)
 
     async with asyncio.TaskGroup() as arrivals:
-        tasks = [arrivals.create_task(send(r, moment)) for r, moment in zip(requests, at_s, strict=True)]
+        tasks = [arrivals.create_task(arrive(m, moment)) for m, moment in zip(requests, at_s, strict=True)]
     return [task.result() for task in tasks]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypedDict, Unpack
 
 Messages = Sequence[Mapping[str, Any]]
@@ -18,14 +17,6 @@ class Options(TypedDict, total=False):
     cache_salt: str | None
     ignore_eos: bool
     extra_body: Mapping[str, Any] | None
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One request to come."""
-
-    messages: Messages
-    options: Options = field(default_factory=Options)
 
 
 def body_of(max_tokens_field: str, **options: Unpack[Options]) -> dict[str, Any]:
