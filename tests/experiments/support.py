@@ -93,7 +93,7 @@ def measure(profile_path: Path, arm: str, out: Path, *, process: bool = False, *
     """Measure an arm completely and return its records."""
     with served_here(process), start(profile_path, arm, out, process=process, **options) as session:
         session.run_all()
-    return read_records(out / f"{arm}.jsonl")
+    return read_records(out / f"{Path(arm).stem}.jsonl")
 
 
 def start(profile_path: Path, arm: str, out: Path, *, process: bool = False, **options: Any) -> Session:
