@@ -9,7 +9,20 @@ import sys
 
 from prefixkit.errors import PrefixkitError
 
-COMMANDS = ("probe", "hit-rate", "fit", "doctor", "serve", "report", "article", "publish", "verify", "claims", "setup")
+COMMANDS = (
+    "probe",
+    "hit-rate",
+    "fit",
+    "doctor",
+    "serve",
+    "report",
+    "article",
+    "publish",
+    "verify",
+    "claims",
+    "setup",
+    "interleave",
+)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -70,6 +70,15 @@ def check_injected(cells: list[str], known: set[str]) -> None:
             )
 
 
+def check_here(*known: str) -> None:
+    """Raise ParamsError when the notebook that calls this was given parameters that it does not read."""
+    from IPython import get_ipython
+
+    shell = get_ipython()
+    if shell is not None:
+        check_injected(list(shell.user_ns.get("In", [])), set(known))
+
+
 @contextlib.contextmanager
 def _terminate_as_interrupt() -> Iterator[None]:
     """Let SIGTERM end the run as Ctrl-C does, so that the kernel, and with it the server, is shut down."""

@@ -27,13 +27,15 @@ def check(profile: str, arms: Iterable[str]) -> dict[str, Params]:
     """Return the parameters of each arm, in measuring order; raise before anything expensive starts."""
     wanted = list(arms)
     if unknown := sorted(set(wanted) - set(ARMS)):
-        raise ParamsError(f"unknown arm {unknown[0]!r} in ARMS", f'one or more of: {" ".join(ARMS)}, as in ARMS="on off"')
+        raise ParamsError(
+            f"unknown arm {unknown[0]!r} in ARMS", f'one or more of: {" ".join(ARMS)}, as in ARMS="on off"'
+        )
     params = {arm: load_arm(profile, arm) for arm in ORDER if arm in wanted}
     if not params:
         raise ParamsError("ARMS names no arm", 'for example ARMS="on off cloud"')
     _check_program(next(iter(params.values())), profile)
     check_parameters(MEASURE, dict.fromkeys(("profile", "arm", "out")))
-    check_parameters(report_notebook(next(iter(params.values())).report.lang), dict.fromkeys(("data", "out")))
+    check_parameters(report_notebook(next(iter(params.values())).report.lang), dict.fromkeys(("data", "out", "lang")))
     return params
 
 
@@ -41,7 +43,8 @@ def _check_program(params: Params, profile: str) -> None:
     program = params.server.command[0]
     if params.server.launcher == "local" and "/" in program and not (paths.ROOT / program).exists():
         raise ParamsError(
-            f"{profile}: server.command: {program} does not exist", f"run `make setup PROFILE={profile}`, or mend the path"
+            f"{profile}: server.command: {program} does not exist",
+            f"run `make setup PROFILE={profile}`, or mend the path",
         )
 
 
