@@ -1,8 +1,7 @@
-"""When requests start, which of them raced for a cold prefix, and whether the generator kept its schedule."""
+"""Which requests raced for a cold prefix, and whether the load generator kept its schedule."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,15 +16,6 @@ class Arrival:
     intended_s: float
     started_s: float
     ttft_ms: float | None
-
-
-def poisson_starts(rate_per_s: float, count: int, seed: int) -> list[float]:
-    """Return `count` start times, s, the first at 0, with exponential gaps of mean `1 / rate_per_s`."""
-    rng = random.Random(f"poisson/{seed}/{rate_per_s}")
-    starts = [0.0]
-    for _ in range(count - 1):
-        starts.append(starts[-1] + rng.expovariate(rate_per_s))
-    return starts
 
 
 def first_arrivals(arrivals: Sequence[Arrival]) -> list[bool]:

@@ -2,24 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
-import pytest
-
-from prefixkit.experiments.schedule import Arrival, fell_behind, first_arrivals, lateness_ms, poisson_starts
-
-
-def test_poisson_starts_have_the_asked_rate_and_repeat() -> None:
-    starts = poisson_starts(200.0, 20_000, seed=3)
-    assert starts[0] == 0.0
-    assert starts == sorted(starts)
-    assert 20_000 / starts[-1] == pytest.approx(200, rel=0.03)
-    gaps = [b - a for a, b in pairwise(starts)]
-    mean = sum(gaps) / len(gaps)
-    spread = (sum((g - mean) ** 2 for g in gaps) / len(gaps)) ** 0.5
-    assert spread / mean == pytest.approx(1, rel=0.05)
-    assert poisson_starts(200.0, 5, seed=3) == starts[:5]
-    assert poisson_starts(200.0, 5, seed=4) != starts[:5]
+from prefixkit.experiments.schedule import Arrival, fell_behind, first_arrivals, lateness_ms
 
 
 def test_requests_that_start_before_their_prefix_is_ready_raced_for_it() -> None:
