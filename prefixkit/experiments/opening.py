@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import atexit
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from prefixkit.errors import ParamsError, ServerError
 from prefixkit.experiments.session import Session
@@ -83,8 +85,8 @@ def run_record(session: Session, server: Server | None, error: str = "") -> dict
         "params": _without_secrets(params.model_dump(mode="json")),
         "params_hash": params_hash(params),
         **provenance(),
-        "vllm": (effective and effective.vllm) or UNKNOWN,
-        "argv": _without_key(list(server.argv)) if server else None,
+        "vllm": (effective.vllm or UNKNOWN) if effective else None,
+        "argv": _without_key(list(server.argv)) if server else [],
         "model": {"name": params.model.name, "weights": "random" if params.model.load_format == "dummy" else "real"},
         "enable_prefix_caching": effective.enable_prefix_caching if effective else None,
         "block_size": effective.block_size if effective else None,
@@ -132,7 +134,8 @@ def _end_without_server(session: Session, error: ServerError) -> None:
 
 
 def _open_cloud(session: Session) -> None:
-    session.append("run", **run_record(session, None), cloud=session.params.cloud.model_dump(mode="json"))
+    host = urlsplit(os.environ.get(session.params.cloud.base_url_env, "").strip()).hostname
+    session.append("run", **run_record(session, None), host=host)
     name = missing_variable(session.params)
     if name is None:
         return

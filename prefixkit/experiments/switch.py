@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from prefixkit.experiments import outputs
 from prefixkit.experiments.session import Session
 from prefixkit.params.models import Switch
 from prefixkit.prompts import chat, given_lines, given_text
 
 NAME = "switch"
+WARMUP_TOKENS = 512
 WARMUP_OUTPUT_TOKENS = 8
 
 
@@ -16,12 +18,16 @@ def run(session: Session) -> None:
     assert switch is not False
     questions = given_lines(switch.questions, session.prompts.texts.questions)
     pending = [r for r in range(switch.repeats) if not session.is_finished(cell_name(r))]
+    answers = [r for r in range(switch.repeats) if switch.outputs and not session.is_finished(outputs.cell_name(r))]
+    if pending or answers:
+        session.warm_up(NAME, switch.system_tokens or WARMUP_TOKENS, max_tokens=WARMUP_OUTPUT_TOKENS)
     session.expect(NAME, len(pending) * len(questions))
-    for number, repeat in enumerate(pending):
-        if number == 0:
-            session.warm_up(NAME, switch.system_tokens or 512, max_tokens=WARMUP_OUTPUT_TOKENS)
+    for repeat in pending:
         with session.cell(cell_name(repeat)):
             _sequence(session, switch, questions, repeat)
+    for repeat in answers:
+        with session.cell(outputs.cell_name(repeat)):
+            outputs.run(session, switch, _system_prompt(session, switch), questions, repeat)
 
 
 def cell_name(repeat: int) -> str:

@@ -113,6 +113,9 @@ class Switch(Experiment):
         default=1, description="How often the whole sequence is run, each time with a new cold prefix."
     )
     max_tokens: Tokens = Field(default=64, description="Output tokens of each answer.")
+    outputs: list[Tokens] = Field(
+        default=[], description="Also whole answers of so many tokens, recorded as experiment `outputs`."
+    )
 
 
 class Length(Experiment):

@@ -43,6 +43,7 @@ def test_switch_and_two_lengths_are_measured_with_either_spelling_of_the_base(
     assert {p["target_tokens"] for p in of(records, "probe", experiment="length")} == {96, 192}
     assert {p["condition"]["model"] for p in of(records, "probe")} == {"gpt-4o-mini"}
     assert not of(records, "counters")
+    assert of(records, "run")[0]["host"] == "127.0.0.1"
 
 
 def test_the_key_is_checked_with_a_ping_of_five_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,3 +78,14 @@ def test_the_texts_of_the_user_are_asked(tmp_path: Path) -> None:
     records = measure(profile(tmp_path, length=False, switch=switch), "on", tmp_path / "out")
     assert len([p for p in of(records, "probe") if p["phase"] != "warmup"]) == 3
     assert of(records, "counters", scope="requests 2-3")
+
+
+@pytest.mark.parametrize("arm", ["on", "off"])
+def test_whole_answers_of_given_lengths_are_measured_apart(tmp_path: Path, arm: str) -> None:
+    switch = {"system_tokens": 100, "max_tokens": 2, "outputs": [3, 6]}
+    records = measure(profile(tmp_path, length=False, switch=switch), arm, tmp_path / "out")
+    assert len([p for p in of(records, "probe", experiment="switch") if p["phase"] != "warmup"]) == 8
+    answers = of(records, "probe", experiment="outputs", phase="warm" if arm == "on" else "cold")
+    answers = [p for p in answers if p["condition"]["output_tokens"] > 1]
+    assert sorted(p["completion_tokens"] for p in answers) == [3, 3, 3, 6, 6, 6]
+    assert all((p["cached_tokens"] > 0) is (arm == "on") for p in answers)
