@@ -59,8 +59,8 @@ def _border(t: LiveTest) -> list[Check]:
         return []
     expected = [expected_hits(length, length, block) for length, _ in known]
     cached_only = [cached for _, cached in known]
-    seen = ", ".join(f"{length}: {cached}" for length, cached in known)
-    found = f"cached tokens by prompt length, block {block}: {seen}"
+    seen = ", ".join(f"{length} tokens gave {cached}" for length, cached in known)
+    found = f"blocks of {block}: equal prompts of {seen} cached"
     if cached_only == expected:
         return [Check("live-blocks", "ok", f"{found}; as block arithmetic says")]
     found += f"; block arithmetic says {', '.join(map(str, expected))}"

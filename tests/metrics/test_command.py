@@ -10,7 +10,7 @@ import pytest
 
 from prefixkit.commands import hit_rate as command
 from prefixkit.errors import ParamsError
-from tests.metrics.conftest import Answer
+from tests.fakes.answers import Answer
 from tests.metrics.pages import config, counters, series
 
 

@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from prefixkit.metrics import MetricsError, fetch
-from tests.metrics.conftest import Answer
+from tests.fakes.answers import Answer
 from tests.metrics.pages import counters
 
 PAGE = counters([(4, 1)]).encode()
