@@ -50,7 +50,7 @@ def test_a_healthy_server_passes_with_few_short_requests() -> None:
 def test_the_three_lengths_lie_across_a_block_border() -> None:
     with FakeVllm(Settings(block_size=48)) as fake:
         found = by_name(diagnose(fake.url))["live-blocks"].found
-    lengths = [(int(a), int(b)) for a, b in re.findall(r"(\d+): (\d+)", found)]
+    lengths = [(int(a), int(b)) for a, b in re.findall(r"(\d+) tokens gave (\d+)", found)]
     assert [cached for _, cached in lengths] == [lengths[0][0] - 48, lengths[0][0], lengths[0][0]]
     assert [length - lengths[0][0] for length, _ in lengths] == [0, 1, 2]
 
