@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from prefixkit.stats.adequacy import order_terms
 from prefixkit.stats.cells import cells
 from prefixkit.stats.equivalence import Equivalence, equivalence
 from prefixkit.stats.estimate import Estimate, missing
@@ -78,12 +79,14 @@ def _slope_reduction(line: Line, warm: Floats, control: Floats) -> Estimate:
     if not line.has_interval or line.rows is None:
         return missing(line.status, line.note, n=2 * line.n, unit="fraction")
     rows = line.rows
-    slopes = [regress(y, rows.tokens[:, None], scale_by=rows.tokens).coefficient(0).value for y in (warm, control)]
+    trend = [*order_terms(rows).T] if line.trend else []
+    columns = np.column_stack([rows.tokens, *trend])
+    slopes = [regress(y, columns, scale_by=rows.tokens).coefficient(0).value for y in (warm, control)]
     if slopes[1] == 0:
         return missing("not-estimable", "The control's slope is zero.", n=2 * line.n, unit="fraction")
     ratio = slopes[0] / slopes[1]
     # Delta method on pairs: warm - ratio * control holds both noises and what they share.
-    rest = regress(warm - ratio * control, rows.tokens[:, None], scale_by=rows.tokens).coefficient(0)
+    rest = regress(warm - ratio * control, columns, scale_by=rows.tokens).coefficient(0)
     found = Contrast(1 - ratio, rest.variance / slopes[1] ** 2, rest.df)
     return found.estimate(n=2 * line.n, unit="fraction", method=f"pairs, HC2, t({rest.df:.1f})")
 
