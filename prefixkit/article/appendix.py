@@ -46,6 +46,7 @@ def _items(arm: Arm) -> dict[str, tuple[Any, str]]:
     """Return each fact of an arm's last run with its unit."""
     run = arm.run
     git, model, params = run.get("git") or {}, run.get("model") or {}, run.get("params") or {}
+    cloud = run.get("cloud") or params.get("cloud") or {}
     engine = (params.get("server") or {}).get("engine_args") or {}
     engine = engine if isinstance(engine, dict) and arm.name != "cloud" else {}
     commit = str(git.get("commit") or "unknown")[:12] + (" + changes" if git.get("dirty") else "")
@@ -59,8 +60,8 @@ def _items(arm: Arm) -> dict[str, tuple[Any, str]]:
         "git": (commit if run else None, "text"),
         "params_hash": (run.get("params_hash"), "text"),
         "vllm": (run.get("vllm"), "text"),
-        "model": (model.get("name"), "text"),
-        "weights": (model.get("weights"), "text"),
+        "model": (model.get("name") if arm.name != "cloud" else ", ".join(cloud.get("models") or []) or None, "text"),
+        "weights": (model.get("weights") if arm.name != "cloud" else None, "text"),
         "caching": (None if caching is None else str(caching), "text"),
         "block_size": (run.get("block_size"), "tokens"),
         "kv_capacity": (run.get("kv_capacity_tokens"), "tokens"),
@@ -190,8 +191,13 @@ def _missing(ctx: Context) -> str:
 
 def _sentences(ctx: Context) -> str:
     extra = [key for key in ("failed", "retried", "superseded") if ctx.number(f"probes_{key}")]
-    return joined(ctx.say("appendix.sent"), *(ctx.say(f"appendix.{key}") for key in extra),
-                  ctx.say("appendix.clean") if not ctx.number("probes_failed") else "")  # fmt: skip
+    return joined(
+        ctx.say("appendix.sent"),
+        *(ctx.say(f"appendix.{key}") for key in extra),
+        ctx.say("appendix.clean") if not ctx.number("probes_failed") else "",
+        ctx.say("appendix.skips") if _skips(ctx) else "",
+        ctx.say("appendix.warnings") if _warnings(ctx) else "",
+    )
 
 
 def _commands(ctx: Context) -> str:
@@ -209,5 +215,8 @@ SECTION = Section(
     tables={
         "provenance": _provenance, "probes": _probes, "failures": _failures, "skips": _skips, "warnings": _warnings,
     },
-    sentences={"missing": _missing, "appendix": _sentences, "commands": _commands},
+    sentences={
+        "missing": _missing, "appendix": _sentences, "commands": _commands,
+        "provenance": lambda ctx: ctx.say("provenance.intro"),
+    },
 )  # fmt: skip

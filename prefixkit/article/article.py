@@ -9,19 +9,51 @@ from typing import Any
 
 from IPython.display import Markdown, display
 
-from prefixkit.article import appendix, cloud, length, switch
+from prefixkit.article import (
+    appendix,
+    blocks,
+    ceiling,
+    cloud,
+    control,
+    conversation,
+    counters,
+    eviction,
+    length,
+    mutation,
+    output,
+    parts,
+    reference,
+    summary,
+    switch,
+    under_load,
+    workload,
+)
 from prefixkit.article.data import Data, load, resolve
 from prefixkit.article.section import Context, Section
 from prefixkit.claims import Claims
-from prefixkit.export.show import show
+from prefixkit.export import carry_claims, show
 from prefixkit.figures.style import save
 from prefixkit.words import LANGUAGES, words
 
+# In the order in which claims are made: a section may use the claims of those before it.
 SECTIONS: Mapping[str, Section] = {
     "appendix": appendix.SECTION,
+    "summary": summary.SECTION,
     "switch": switch.SECTION,
     "length": length.SECTION,
+    "control": control.SECTION,
+    "parts": parts.SECTION,
+    "output": output.SECTION,
+    "ceiling": ceiling.SECTION,
+    "conversation": conversation.SECTION,
+    "load": under_load.SECTION,
+    "mutation": mutation.SECTION,
+    "workload": workload.SECTION,
+    "eviction": eviction.SECTION,
+    "blocks": blocks.SECTION,
+    "counters": counters.SECTION,
     "cloud": cloud.SECTION,
+    "reference": reference.SECTION,
 }
 
 
@@ -53,11 +85,12 @@ class Article:
         self.context = Context(data, self.claims, words(lang))
 
     @classmethod
-    def open(cls, data: str | Path, out: str | Path = "", lang: str = "", **settings: Any) -> Article:
+    def open(cls, data: str | Path, out: str | Path = "", lang: str = "") -> Article:
         """Load the records of `data`, write claims.json to `out` (default: the same folder) and return the article."""
-        loaded = load(data, settings)
+        loaded = load(data)
         article = cls(loaded, resolve(out) if out else loaded.folder, language(lang, loaded))
         article.claims.write(article.out)
+        carry_claims({name: claim.record() for name, claim in article.claims.items()})
         return article
 
     def say(self, name: str) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pandas as pd
 
 from prefixkit.article.data import Data
-from prefixkit.article.estimates import mean, quantile
+from prefixkit.article.estimates import mean
 from prefixkit.article.section import Context, Section, Table, joined
 from prefixkit.claims import Claims
 from prefixkit.export.show import literal
 from prefixkit.figures import cloud as figures
 from prefixkit.figures.style import Picture
 from prefixkit.records import Record, probes
+from prefixkit.stats.quantiles import quantile
 
 
 def model(record: Record, data: Data) -> str:

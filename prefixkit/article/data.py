@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from prefixkit.params import ARMS
 from prefixkit.records import Record, last, probes, read_records
 
 ORDER = ("off", "on", "cloud")
+SETTINGS = "report.json"
 EXPERIMENTS = (
     "switch", "length", "conversation", "load", "mutation", "workload", "eviction", "blocks",
 )  # fmt: skip
@@ -45,13 +47,13 @@ class Arm:
 
     @property
     def runs(self) -> list[Record]:
-        """Return the server starts."""
-        return self.of("run")
+        """Return the starts of the arm's own server; experiments with servers of their own are left out."""
+        return [r for r in self.of("run") if not r.get("experiment")]
 
     @property
     def run(self) -> Record:
-        """Return the last server start, or an empty record."""
-        return last(self.records, "run") or {}
+        """Return the last start of the arm's own server, or an empty record."""
+        return self.runs[-1] if self.runs else {}
 
     @property
     def status(self) -> str:
@@ -130,15 +132,36 @@ def resolve(folder: str | Path) -> Path:
     return path if path.is_absolute() or path.is_dir() else paths.ROOT / path
 
 
-def load(folder: str | Path, settings: Mapping[str, Any] | None = None) -> Data:
-    """Return the records of `ARM.jsonl` or `ARM.jsonl.gz` in `folder`; raises RecordsError where there is none."""
+def write_settings(folder: Path, report: Mapping[str, Any]) -> Path:
+    """Store the `report` parameters beside the records, so that the article depends on this folder alone."""
+    path = folder / SETTINGS
+    known = {key: report[key] for key in Settings.__slots__ if key in report}
+    path.write_text(json.dumps(known, ensure_ascii=False, indent=1) + "\n", "utf-8")
+    return path
+
+
+def _stored(folder: Path) -> dict[str, Any]:
+    try:
+        stored = json.loads((folder / SETTINGS).read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise RecordsError(f"{folder / SETTINGS}: cannot be read ({error})", "delete it, or mend it") from None
+    return stored if isinstance(stored, dict) else {}
+
+
+def load(folder: str | Path) -> Data:
+    """Return the records of `ARM.jsonl` or `ARM.jsonl.gz` in `folder`; raises RecordsError where there is none.
+
+    How the article is made comes from report.json beside them, else from the parameters in the records.
+    """
     path = resolve(folder)
     arms = {name: Arm(name, tuple(read_records(file))) for name, file in _files(path)}
     if not arms:
         raise RecordsError(f"{path}: no records of an arm ({', '.join(ARMS)})", "run `make report` first")
     data = Data(path, arms, Settings())
-    stored = data.params.get("report") or {}
-    known = {key: value for key, value in {**stored, **(settings or {})}.items() if key in Settings.__slots__}
+    stored = {**(data.params.get("report") or {}), **_stored(path)}
+    known = {key: value for key, value in stored.items() if key in Settings.__slots__}
     return Data(path, arms, Settings(**known))
 
 

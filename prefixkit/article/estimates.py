@@ -1,11 +1,10 @@
-"""Small estimates for tables, on plain lists: means, paired differences and ratios, quantiles, each with its interval."""
+"""Estimates for tables, on plain lists: means, differences and paired ratios, with intervals."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import stats
 
 from prefixkit.stats.estimate import Estimate, missing
 from prefixkit.stats.ratio import mean_estimate, paired_reduction, welch_difference
@@ -32,16 +31,3 @@ def ratio_of_means(pairs: Sequence[tuple[float, float]]) -> Estimate:
 def unpaired(first: Sequence[float], second: Sequence[float], unit: str = "ms") -> Estimate:
     """Return mean(first) - mean(second) with Welch's interval."""
     return welch_difference(np.array(first, dtype=float), np.array(second, dtype=float), unit)
-
-
-def quantile(values: Sequence[float], q: float, unit: str = "ms") -> Estimate:
-    """Return a quantile with its order-statistics interval; not estimable where fewer than 1/(1-q) values stand."""
-    n = len(values)
-    if n == 0 or n * min(q, 1 - q) < 1:
-        return missing("not-estimable", f"{n} values cannot support the {q:.0%} quantile.", n=n, unit=unit)
-    ordered = np.sort(np.asarray(values, dtype=float))
-    value = float(np.quantile(ordered, q))
-    low, high = (int(stats.binom.ppf(p, n, q)) for p in (0.025, 0.975))
-    if low < 1 or high >= n or stats.binom.cdf(high, n, q) - stats.binom.cdf(low - 1, n, q) < 0.95:
-        return missing("no-interval", f"{n} values are too few for an interval.", n=n, unit=unit, value=value)
-    return Estimate(value, float(ordered[low - 1]), float(ordered[high]), n, unit, "order statistics")

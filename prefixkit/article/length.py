@@ -44,7 +44,9 @@ def claim(data: Data, claims: Claims) -> None:
     both = "off: length cold, on: length warm"
     claims.estimate("slope_reduction", found.slope_reduction, "fraction", f"{both}: 1 - slope_on / slope_off")
     claims.estimate("slope_difference_ms_per_1k", found.slope_difference, "ms/1k", f"{both}: slope_off - slope_on")
-    claims.estimate("intercept_difference_ms", found.intercept_difference, "ms", f"{both}: intercept_off - intercept_on")
+    claims.estimate(
+        "intercept_difference_ms", found.intercept_difference, "ms", f"{both}: intercept_off - intercept_on"
+    )
     _by_length(found, claims, both)
     _break_even(data, claims)
 
@@ -59,12 +61,13 @@ def _by_length(found: Fit, claims: Claims, source: str) -> None:
         claims.estimate(f"length_{index}_reduction", row.reduction, "fraction", here)
     claims.add("lengths", len(rows) or None, "count", source=source)
     last, first = (rows[-1], rows[0]) if rows else (None, None)
-    for name, row in (("longest", last), ("shortest", first)):
-        claims.add(f"{name}_tokens", row.tokens if row else None, "tokens", source=f"{source}, {name} prompt")
-        empty = Estimate(None)
-        claims.estimate(f"ttft_reduction_{name}", row.reduction if row else empty, "fraction", f"{source}, {name} prompt")
-        claims.estimate(f"{name}_off_ms", row.off_ms if row else empty, "ms", f"{source}, {name} prompt")
-        claims.estimate(f"{name}_on_ms", row.on_ms if row else empty, "ms", f"{source}, {name} prompt")
+    empty = Estimate(None)
+    for name, end in (("longest", last), ("shortest", first)):
+        here = f"{source}, {name} prompt"
+        claims.add(f"{name}_tokens", end.tokens if end else None, "tokens", source=here)
+        claims.estimate(f"ttft_reduction_{name}", end.reduction if end else empty, "fraction", here)
+        claims.estimate(f"{name}_off_ms", end.off_ms if end else empty, "ms", here)
+        claims.estimate(f"{name}_on_ms", end.on_ms if end else empty, "ms", here)
 
 
 def _break_even(data: Data, claims: Claims) -> None:
@@ -133,7 +136,10 @@ def _reduction(ctx: Context) -> Picture | None:
 def _table(ctx: Context) -> Table | None:
     count = int(ctx.number("lengths") or 0)
     rows = tuple(
-        (ctx.cell(f"length_{i}_tokens"), *(ctx.ci(f"length_{i}_{c}") for c in ("off_ms", "on_ms", "saved_ms", "reduction")))
+        (
+            ctx.cell(f"length_{i}_tokens"),
+            *(ctx.ci(f"length_{i}_{c}") for c in ("off_ms", "on_ms", "saved_ms", "reduction")),
+        )
         for i in range(1, count + 1)
     )
     return Table(("prompt_tokens", "ttft_off", "ttft_on", "saved", "reduction"), rows) if rows else None

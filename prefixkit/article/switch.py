@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pandas as pd
 
 from prefixkit.article.data import Data
@@ -74,36 +72,31 @@ def _measure_claims(data: Data, claims: Claims, measure: str, numbers: list[int]
 
 
 def _hit_rates(data: Data, claims: Claims) -> None:
-    """Add the hit rates from counter differences: all requests, and those after the first."""
-    everything = [c for c in data.arm("on").of("counters", "switch") if c.get("status", "ok") == "ok"]
-    samples = [s for s in data.arm("on").of("sample", "switch") if s.get("hits") is not None]
-    total = everything[-1] if everything else None
-    rate = total["hits"] / total["queries"] if total and total.get("queries") else None
-    claims.add("hit_rate_switch_all", rate, "fraction", source="on: counters of switch, hits / queries")
-    after = _after_first(samples)
-    claims.add("hit_rate_switch", after[1] / after[0] if after and after[0] else None, "fraction",
-               source="on: counters of switch after the first request, hits / queries")  # fmt: skip
-    claims.add("tokens_saved_switch", total.get("hits") if total else None, "tokens",
-               source="on: counters of switch, hits")  # fmt: skip
+    """Add the hit rates from counter differences: of all requests, and of those after the first."""
+    for name, first in (("hit_rate_switch_all", True), ("hit_rate_switch", False)):
+        rows = _counters(data, first)
+        queries, hits = (sum(int(r[key]) for r in rows) for key in ("queries", "hits"))
+        after = "" if first else " after the first request"
+        claims.add(name, hits / queries if queries else None, "fraction",
+                   source=f"on: counters of switch{after}, hits / queries")  # fmt: skip
+    saved = [int(r.get("tokens_saved") or 0) for r in _counters(data, True)]
+    claims.add("tokens_saved_switch", sum(saved) if saved else None, "tokens", source="on: counters of switch, hits")
     cached = [(r["cached_tokens"], r["prompt_tokens"]) for r in data.probes("on", "switch")
               if r.get("cached_tokens") is not None and r.get("prompt_tokens") and question(r) > 1]  # fmt: skip
     claims.add("hit_rate_switch_by_requests", sum(c for c, _ in cached) / sum(p for _, p in cached) if cached else None,
                "fraction", source="on: switch, questions 2 and later, cached_tokens / prompt_tokens")  # fmt: skip
-    asked, first = len(_questions(data)), 1
-    claims.add("hit_rate_switch_ceiling", (asked - first) / asked if asked else None, "fraction",
+    asked = len(_questions(data))
+    claims.add("hit_rate_switch_ceiling", (asked - 1) / asked if asked else None, "fraction",
                source="switch: (n - 1) / n requests with a cold start")  # fmt: skip
 
 
-def _after_first(samples: list[Record]) -> tuple[float, float] | None:
-    """Return queries and hits of the requests after the first of each repeat."""
-    queries = hits = 0.0
-    found = False
-    for before, after in pairwise(samples):
-        if int(after.get("request") or 0) > 1 and int(after["request"]) > int(before.get("request") or 0):
-            queries += after["queries"] - before["queries"]
-            hits += after["hits"] - before["hits"]
-            found = True
-    return (queries, hits) if found else None
+def _counters(data: Data, with_first: bool) -> list[Record]:
+    """Return the last good counters of each repeat, of all its requests or of those after the first."""
+    last: dict[object, Record] = {}
+    for r in data.arm("on").of("counters", "switch"):
+        if (r.get("scope", "all") == "all") is with_first:
+            last[r.get("repeat")] = r
+    return [r for r in last.values() if r.get("status") in ("ok", "renamed") and r.get("queries")]
 
 
 def _output_claims(data: Data, claims: Claims) -> None:

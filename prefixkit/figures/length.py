@@ -10,7 +10,7 @@ from prefixkit.words import Words
 
 
 def lines(points: pd.DataFrame, bands: pd.DataFrame, words: Words, slopes: dict[str, str]) -> Picture:
-    """Draw requests (`series`, `prompt_tokens`, `ttft_ms`) and lines (`series`, `prompt_tokens`, `mean_ms`, `low_ms`, ...).
+    """Draw requests (`series`, `prompt_tokens`, `ttft_ms`) and lines (`mean_ms`, `low_ms`, `high_ms` instead).
 
     `slopes` holds a short label for each line.
     """

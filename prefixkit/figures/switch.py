@@ -15,10 +15,10 @@ def questions(points: pd.DataFrame, words: Words) -> Picture:
         for ax, measure in zip(axes, ("ttft", "e2e"), strict=True):
             rows = points[points["measure"] == measure]
             for arm, own in rows.groupby("arm", sort=False):
-                name = str(arm)
+                name, size = str(arm), 34 if arm == "off" else 20
                 mean = own.groupby("question")["ms"].mean()
                 ax.plot(mean.index, mean, color=COLOURS[name], linewidth=1.2, alpha=0.7)
-                ax.scatter(own["question"], own["ms"], color=COLOURS[name], marker=MARKS[name], s=34 if name == "off" else 20, zorder=3,
+                ax.scatter(own["question"], own["ms"], color=COLOURS[name], marker=MARKS[name], s=size, zorder=3,
                            label=words.arm(name))  # fmt: skip
             ax.axvspan(0.5, 1.5, color="#000000", alpha=0.05, linewidth=0)
             ax.set(xlabel=words("axis.question"), ylim=(0, float(points["ms"].max()) * 1.12), xlim=(0.5, None))

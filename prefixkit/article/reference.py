@@ -1,0 +1,115 @@
+"""Beside the published RTX 3090 measurement: its five rows, our refit of them, and what they cannot decide."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import pandas as pd
+
+from prefixkit.article.data import Data
+from prefixkit.article.length import bands, fitted, points
+from prefixkit.article.section import Context, Section, Table, joined
+from prefixkit.claims import Claims
+from prefixkit.figures import reference as figures
+from prefixkit.figures.style import Picture
+from prefixkit.stats.reanalysis import QUESTIONS, SYSTEM_TOKENS, TOKENS_SAVED, Reanalysis, reanalyse
+
+SOURCE = "published table of the reference articles (RTX 3090, Qwen2.5-7B-Instruct), refitted"
+
+
+@lru_cache(maxsize=1)
+def published() -> Reanalysis:
+    """Return the published rows, analysed again."""
+    return reanalyse()
+
+
+def _lengths() -> list[dict[str, object]]:
+    return [r for r in published().rows if r["experiment"] == "length"]
+
+
+def claim(data: Data, claims: Claims) -> None:
+    """Make the claims of the refit, and of ours beside it."""
+    found = published()
+    for index, row in enumerate(_lengths(), 1):
+        claims.add(f"reference_{index}_tokens", row["prompt_tokens"], "tokens", source=SOURCE)  # type: ignore[arg-type]
+        for arm in ("off", "on"):
+            claims.add(f"reference_{index}_{arm}_ms", row[f"{arm}_ms"], "ms", source=SOURCE)  # type: ignore[arg-type]
+        off, on = float(str(row["off_ms"])), float(str(row["on_ms"]))
+        claims.add(f"reference_{index}_reduction", 1 - on / off, "fraction", source=SOURCE)
+    for arm, line in found.fit.arms.items():
+        claims.estimate(f"reference_slope_{arm}_ms_per_1k", line.slope, "ms/1k", SOURCE)
+        claims.estimate(f"reference_intercept_{arm}_ms", line.intercept, "ms", SOURCE)
+    for line in found.printed:
+        claims.add(f"reference_printed_intercept_{line.arm}_ms", line.intercept_ms, "ms", source="as printed there")
+        claims.add(
+            f"reference_printed_slope_{line.arm}_ms_per_1k", line.slope_ms_per_1k, "ms/1k", source="as printed there"
+        )
+        claims.add(f"reference_printed_miss_{line.arm}_ms", abs(line.worst_ms), "ms", source=SOURCE)
+    claims.estimate("reference_slope_reduction", found.fit.slope_reduction, "fraction", SOURCE)
+    claims.estimate("reference_intercept_difference_ms", found.fit.intercept_difference, "ms", SOURCE)
+    claims.add("reference_unit_tokens", found.tokens_per_unit, "tokens", source=SOURCE)
+    claims.add("reference_fixed_tokens", found.fixed_tokens, "tokens", source=SOURCE)
+    claims.add("reference_shortest_prefix_tokens", round(found.real_prefixes[0]), "tokens", source=SOURCE)
+    claims.add("reference_longest_prefix_tokens", round(found.real_prefixes[-1]), "tokens", source=SOURCE)
+    claims.add("reference_switch_reduction", found.switch_reduction, "fraction", source=SOURCE)
+    claims.add("reference_switch_saved_ms", found.measured_switch_ms, "ms", source=SOURCE)
+    claims.estimate("reference_switch_predicted_ms", found.predicted_switch_ms, "ms", SOURCE)
+    claims.add("reference_tokens_saved", TOKENS_SAVED, "tokens", source="as printed there")
+    claims.add("reference_system_tokens", SYSTEM_TOKENS, "tokens", source="as printed there")
+    claims.add("reference_questions", QUESTIONS, "count", source="as printed there")
+    claims.add("reference_cold_ceiling", (QUESTIONS - 1) / QUESTIONS, "fraction", source="(n - 1) / n")
+    ours = fitted(data)
+    for arm in ("off", "on"):
+        mine, theirs = ours.arms[arm].slope.value, found.fit.arms[arm].slope.value
+        claims.add(f"reference_slope_ratio_{arm}", mine / theirs if mine is not None and theirs else None, "x",
+                   source=f"{arm}: our slope over the refitted one")  # fmt: skip
+
+
+def rows() -> pd.DataFrame:
+    """Return the published rows as points: series, prompt_tokens, ttft_ms."""
+    return pd.DataFrame([
+        {"series": arm, "prompt_tokens": r["prompt_tokens"], "ttft_ms": r[f"{arm}_ms"]}
+        for r in _lengths()
+        for arm in ("off", "on")
+    ])  # fmt: skip
+
+
+def _picture(ctx: Context) -> Picture | None:
+    ours = points(ctx.data)
+    if ours.empty:
+        return None
+    ours = ours[ours["series"].isin(["off", "on"])]
+    end = max(float(ours["prompt_tokens"].max()), float(rows()["prompt_tokens"].max()))
+    refit = pd.concat(
+        pd.DataFrame({"series": arm, "prompt_tokens": b.tokens, "mean_ms": b.mean_ms, "low_ms": b.low_ms,
+                      "high_ms": b.high_ms})
+        for arm, line in published().fit.arms.items()
+        if (b := line.band) is not None
+    )  # fmt: skip
+    return figures.beside(ours, bands(fitted(ctx.data)), rows(), refit, np.array([0.0, end]), ctx.words)
+
+
+def _table(ctx: Context) -> Table | None:
+    lines = []
+    for label, prefix in (("here", ""), ("refit", "reference_"), ("printed", "reference_printed_")):
+        names = [f"{prefix}{kind}_{arm}_{unit}" for arm in ("off", "on")
+                 for kind, unit in (("slope", "ms_per_1k"), ("intercept", "ms"))]  # fmt: skip
+        lines.append((ctx.words(f"reference.{label}"), *(ctx.ci(name) for name in names)))
+    heads = ("line", "slope_off", "intercept_off", "slope_on", "intercept_on")
+    return Table(heads, tuple(lines))
+
+
+def _sentences(ctx: Context) -> str:
+    if ctx.has("reference_slope_ratio_off", "reference_slope_ratio_on"):
+        return joined(ctx.say("reference.compared"), ctx.say("reference.different"))
+    return joined(ctx.say("reference.alone"))
+
+
+def _box(ctx: Context) -> str:
+    points = [ctx.say(f"reference.finding_{name}") for name in
+              ("slopes", "intercepts", "lengths", "answers", "warm", "spread")]  # fmt: skip
+    return ctx.say("reference.box") + "\n\n" + "\n".join(f"- {point}" for point in points)
+
+
+SECTION = Section(claim, {"reference": _picture}, {"reference": _table}, {"reference": _sentences, "reanalysis": _box})

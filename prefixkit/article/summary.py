@@ -1,0 +1,88 @@
+"""The abstract, what was set, and the limits."""
+
+from __future__ import annotations
+
+from prefixkit.article.data import EXPERIMENTS, Data
+from prefixkit.article.length import fitted
+from prefixkit.article.section import Context, Section, joined
+from prefixkit.claims import Claims
+
+
+def claim(data: Data, claims: Claims) -> None:
+    """Make the claims of what was measured at all."""
+    ran = [name for name in EXPERIMENTS if data.probes("on", name) or data.probes("off", name)]
+    claims.add("experiments_run", len(ran), "count", source="off, on: experiments with an answered probe")
+    params = data.params.get("experiments") or {}
+    length = params.get("length") or {}
+    claims.add("prompt_language", str(params.get("language") or "?"), "text", source="params: experiments.language")
+    claims.add("warmup_requests", params.get("warmup_requests"), "count", source="params: experiments.warmup_requests")
+    rounds = {(r.get("condition") or {}).get("round") for arm in ("off", "on") for r in data.probes(arm, "length")}
+    claims.add("length_rounds", len(rounds) or None, "count", source="off, on: length probes, rounds")
+    asked = len(length.get("lengths") or []) + len(length.get("short_lengths") or [])
+    claims.add("length_asked", asked or None, "count", source="params: experiments.length")
+
+
+def gain(ctx: Context) -> str:
+    """Return `helped`, `unclear`, `hurt` or `unknown`, by the longest prompts or else by the questions."""
+    rows = fitted(ctx.data).by_length
+    if rows and rows[-1].saved_ms.ci:
+        ends = rows[-1].saved_ms.ci
+    else:
+        claim = ctx.claims.get("switch_ttft_saved_ms")
+        ends = list(claim.ci) if claim and claim.ci else []
+    if not ends:
+        return "unknown"
+    return "helped" if ends[0] > 0 else "hurt" if ends[1] < 0 else "unclear"
+
+
+def _abstract(ctx: Context) -> str:
+    said = [
+        ctx.say("abstract.what"),
+        ctx.say("abstract.random") if _random(ctx) else "",
+        ctx.say(f"abstract.{gain(ctx)}"),
+    ]
+    if ctx.has("ttft_reduction_longest"):
+        said.append(ctx.say("abstract.longest"))
+    if ctx.has("slope_reduction"):
+        said.append(ctx.say("abstract.slopes"))
+    if ctx.has("switch_ttft_reduction"):
+        said.append(ctx.say("abstract.switch"))
+    if ctx.has("hit_rate_switch"):
+        said.append(ctx.say("abstract.hits"))
+    if ctx.has("cloud_ttft_p50_ms"):
+        said.append(ctx.say("abstract.cloud"))
+    missing = [name for name in ("off", "on") if not ctx.data.probes(name)]
+    said += [ctx.say("abstract.missing", arm=ctx.words.arm(name)) for name in missing]
+    return joined(*said)
+
+
+def _random(ctx: Context) -> bool:
+    return ctx.claims["model_weights"].value == "random"
+
+
+def _setting(ctx: Context) -> str:
+    said = [ctx.say("setting.server")]
+    if ctx.has("length_rounds"):
+        said.append(ctx.say("setting.length"))
+    said.append(ctx.say("setting.language", language=ctx.words(f"language.{ctx.claims['prompt_language'].value}")))
+    said.append(ctx.say("setting.random") if _random(ctx) else "")
+    return joined(*said)
+
+
+def _limits(ctx: Context) -> str:
+    """List what was not measured and what the numbers do not say."""
+    points = [ctx.say("limits.machine"), ctx.say("limits.model")]
+    if _random(ctx):
+        points.append(ctx.say("limits.random"))
+    absent = [n for n in EXPERIMENTS if not ctx.data.probes("on", n) and not ctx.data.probes("off", n)]
+    if absent:
+        points.append(ctx.say("limits.absent", names=", ".join(ctx.words(f"experiment.{n}") for n in absent)))
+    if not ctx.data.probes("cloud"):
+        points.append(ctx.say("limits.cloud"))
+    if not ctx.number("parts_n"):
+        points.append(ctx.say("limits.parts"))
+    points += [ctx.say("limits.interval"), ctx.say("limits.exact")]
+    return "\n".join(f"- {point}" for point in points)
+
+
+SECTION = Section(claim, sentences={"abstract": _abstract, "setting": _setting, "limits": _limits})
