@@ -104,10 +104,9 @@ def _output(output: Any, stem: str, name: str, document: Document) -> str:
 
 
 def _shown(kind: str, body: str, details: dict[str, str]) -> str:
-    return (
-        f'::::::: {{.show kind="{kind}" label="{quote(details["label"])}" alt="{quote(details.get("alt", ""))}"}}\n'
-        f"{body}\n\n:::::: caption\n{details['caption']}\n::::::\n\n:::::::"
-    )
+    attributes = {"kind": kind, "label": details["label"], "alt": details.get("alt", ""), "caption": details["caption"]}
+    shown = " ".join(f'{name}="{quote(value)}"' for name, value in attributes.items())
+    return f"::::::: {{.show {shown}}}\n{body}\n\n:::::::"
 
 
 def _plain(text: str) -> str:

@@ -70,6 +70,7 @@ def convert(
         f"--lua-filter={ASSETS / 'article.lua'}",
         "--citeproc",
         *(["--metadata=link-citations", f"--bibliography={bibliography}"] if bibliography else []),
+        f"--metadata=word-dialect:{DIALECT}",
         *(f"--metadata=word-{name}:{word}" for name, word in WORDS[lang].items()),
         *(f"--variable={name}:{value}" for name, value in variables.items()),
         *options,

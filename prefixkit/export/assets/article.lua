@@ -14,6 +14,16 @@ local function typst(content)
   return (pandoc.write(pandoc.Pandoc(blocks), "typst", { wrap_text = "none" }):gsub("%s+$", ""))
 end
 
+-- 0. Captions are Markdown of their own, so that none can end the block that it stands in.
+local captions = {
+  Div = function(div)
+    if not div.classes:includes("show") then return nil end
+    local blocks = pandoc.read(decoded(div.attributes.caption), words.dialect).blocks
+    div.content:insert(pandoc.Div(blocks, { class = "caption" }))
+    return div
+  end,
+}
+
 -- 1. Raw HTML and TeX become native elements.
 local ACTIVE = { "script", "iframe", "object", "embed", "link", "base", "meta", "form", "input", "frame", "applet" }
 local function check_html(text)
@@ -94,9 +104,9 @@ local native = {
 -- 2. No attribute but these, no address but these.
 local KEPT = { alt = true, width = true, height = true, start = true, kind = true, label = true }
 local function stripped(el)
-  local kept = {}
-  for name, value in pairs(el.attributes) do if KEPT[name] then kept[name] = value end end
-  el.attributes = kept
+  local drop = {}
+  for name in pairs(el.attributes) do if not KEPT[name] then drop[#drop + 1] = name end end
+  for _, name in ipairs(drop) do el.attributes[name] = nil end
   return el
 end
 local function at_hand(src)
@@ -144,7 +154,7 @@ local function with_number(kind, id, inlines)
   end
   return inlines
 end
-local function scrolling(tbl) return pandoc.Div({ tbl }, { class = "scroll", tabindex = "0", role = "group" }) end
+local function scrolling(tbl) return pandoc.Div({ tbl }, pandoc.Attr("", { "scroll" }, { { "role", "group" }, { "tabindex", "0" } })) end
 local function numbered_table(tbl, id, inlines)
   local caption = with_number("table", id, inlines)
   if not html then
@@ -283,6 +293,7 @@ local function article(doc)
     if word then words[word] = stringify(value) end
   end
   local cells = split(doc)
+  each(cells, captions)
   each(cells, native)
   each(cells, safe)
   local first = cells[1]
