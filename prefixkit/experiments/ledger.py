@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from prefixkit.probe import Probe
-from prefixkit.records import Record, RecordWriter, finished_cells, read_records
+from prefixkit.records import Record, RecordWriter, finished_cells, read_records, supersede_unfinished
 
 WARMUP = "warmup"
 
@@ -60,6 +60,7 @@ class Ledger:
         if self.is_finished(name):
             yield False
             return
+        self._supersede(name)
         self._cell = name
         try:
             yield True
@@ -67,6 +68,16 @@ class Ledger:
             self._cell = None
         self.append("cell", cell=name)
         self._finished.add(name)
+
+    def _supersede(self, cell: str) -> None:
+        """Give up what an earlier attempt at this cell left, when this same session was interrupted within it."""
+        if not any(r.get("record") == "probe" and r.get("cell") == cell and not r["superseded"] for r in self.records):
+            return
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+        supersede_unfinished(self.path, self._finished)
+        self.records = read_records(self.path)
 
     def expect(self, experiment: str, probes: int) -> None:
         """Say how many requests an experiment is going to make, for the progress lines."""

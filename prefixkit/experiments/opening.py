@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from prefixkit.errors import ParamsError, ServerError
+from prefixkit.errors import ParamsError, RecordsError, ServerError
 from prefixkit.experiments.session import Session
 from prefixkit.experiments.state import missing_variable, records_state
 from prefixkit.params import Params, load_arm, params_hash, profile_name
@@ -42,25 +42,52 @@ def open_session(
     arm = Path(arm).stem
     path = Path(out) / f"{arm}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
+    if (earlier := _open.get(path.absolute())) is not None:
+        earlier.close("interrupted", "opened again")
     records = read_records(path) if path.exists() else []
     state = records_state(records, params)
     common: dict[str, Any] = {"profile": profile_name(profile), "progress": progress, "rounds": rounds}
     if state.name in ("complete", "skipped"):
         progress(f"{arm}: {state.message}")
         return Session(params, arm, path, status=state.name, reason=state.message, **common)
+    lock = _lock(path)
     if state.name == "stale":
         progress(f"{arm}: {state.message}; its records are kept as {archive(path, records).name}")
     elif records:
         repeated = supersede_unfinished(path, finished_cells(records))
         progress(f"{arm}: continuing, {len(finished_cells(records))} cells are done, {repeated} requests are repeated")
     session = Session(params, arm, path, **common)
+    session.on_close += [lambda: _open.pop(path.absolute(), None), lambda: os.close(lock)]
+    _open[path.absolute()] = session
     if arm == "cloud":
         _open_cloud(session)
     else:
         _open_server(session)
-    if session.status == "open":
-        atexit.register(session.close, "interrupted", "the process ended")
     return session
+
+
+_open: dict[Path, Session] = {}
+
+
+@atexit.register
+def _close_all() -> None:
+    for session in list(_open.values()):
+        session.close("interrupted", "the process ended")
+
+
+def _lock(path: Path) -> int:
+    """Keep two processes from measuring one arm into one folder; return the descriptor to close afterwards."""
+    import fcntl  # not on every system, and only measuring needs it
+
+    descriptor = os.open(path.with_name(f".{path.stem}.lock"), os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise RecordsError(
+            f"{path}: another process is measuring this arm", "wait for it, or give another folder"
+        ) from None
+    return descriptor
 
 
 def check_params(params: Params, source: str) -> None:

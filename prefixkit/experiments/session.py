@@ -52,6 +52,7 @@ class Session(Ledger):
         self._history: list[Sent] = []
         self._ran: set[str] = set()
         self._unfinished = ""
+        self.on_close: list[Callable[[], object]] = []
 
     @property
     def client(self) -> Client:
@@ -135,6 +136,8 @@ class Session(Ledger):
             self.reason = reason
             self.append("end", status=status, reason=reason)
             self.writer.close()
+            for action in self.on_close:
+                action()
         return status
 
     def __enter__(self) -> Session:

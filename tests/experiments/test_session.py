@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from prefixkit.errors import ParamsError, ServerError
+from prefixkit.errors import ParamsError, RecordsError, ServerError
 from prefixkit.experiments import arm_state, open_session, opening
 from prefixkit.experiments.session import Session
 from prefixkit.params import load_arm, params_hash
@@ -82,6 +83,42 @@ def test_an_interrupted_run_is_continued_without_repeating_finished_cells(
     assert len(good) == len({(p["cell"], p["phase"]) for p in good}) == 3 * 2 * 3
     assert len([p for p in of(records, "probe", superseded=True) if p["phase"] != "warmup"]) == 2
     assert [p["order"] for p in of(records, "probe")] == list(range(1, len(of(records, "probe")) + 1))
+
+
+def test_a_cell_that_was_interrupted_in_a_notebook_is_repeated_in_the_same_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    length = {"lengths": [64], "short_lengths": [], "repeats": 1}
+    session = start(profile(tmp_path, switch=False, length=length, warmup_requests=0), "on", tmp_path / "out")
+    with session:
+        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+            interrupt_after(patched, 2, KeyboardInterrupt())
+            session.run("length")
+        session.run_all()
+    records = read_records(tmp_path / "out/on.jsonl")
+    assert [p["phase"] for p in of(records, "probe", superseded=True)] == ["cold", "warm"]
+    assert [p["phase"] for p in of(records, "probe", superseded=False)] == ["cold", "warm", "control"]
+    assert records[-1]["status"] == "ok"
+
+
+def test_opening_an_arm_again_ends_the_session_before(tmp_path: Path) -> None:
+    path = profile(tmp_path, length=False)
+    first = start(path, "off", tmp_path / "out")
+    second = start(path, "off", tmp_path / "out")
+    assert (first.status, second.status) == ("closed", "open")
+    second.run_all()
+    second.close()
+    assert first.close() == "closed"
+    assert [r["status"] for r in of(read_records(tmp_path / "out/off.jsonl"), "end")] == ["interrupted", "ok"]
+
+
+def test_two_processes_cannot_measure_one_arm_into_one_folder(tmp_path: Path) -> None:
+    path, lock = profile(tmp_path), tmp_path / "out/.on.lock"
+    lock.parent.mkdir()
+    with lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(RecordsError, match="another process is measuring"):
+            start(path, "on", tmp_path / "out")
 
 
 def test_a_killed_run_leaves_a_file_that_the_next_run_continues(tmp_path: Path) -> None:
