@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
@@ -30,6 +31,14 @@ class BackgroundLoop:
         except BaseException:
             future.cancel()
             raise
+
+    def cpu_s(self) -> float:
+        """Return the processor time that the loop's thread has used so far, seconds."""
+
+        async def read() -> float:
+            return time.thread_time()
+
+        return self.run(read())
 
     def close(self) -> None:
         """Stop the loop and its thread."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import socket
 import ssl
 import struct
@@ -215,7 +216,7 @@ async def _connect(host: str, port: int, proxy: Proxy | None) -> socket.socket:
             kind, reason = ("proxy" if proxy else "timeout"), f"no answer within {_CONNECT_TIMEOUT_S:.0f} s"
         except OSError as error:
             sock.close()
-            reason = error.strerror or str(error)
+            reason = os.strerror(error.errno) if error.errno else str(error)
         except BaseException:
             sock.close()
             raise
