@@ -13,6 +13,7 @@ from unittest.mock import patch
 import yaml
 
 from prefixkit import paths
+from prefixkit.errors import ServerError
 from prefixkit.experiments import Session, open_session, opening, own_server
 from prefixkit.metrics import cache_config, fetch
 from prefixkit.params import Params
@@ -60,7 +61,7 @@ class ServedHere(Server):
         self.fake = None
 
 
-def serve_here(params: Params, **_: Any) -> ServedHere:
+def serve_here(params: Params, **__: Any) -> ServedHere:
     """Do what `serve` does, without a process: the fake gets the flags that vLLM would get."""
     argv = ["--model", params.model.name]
     argv.append("--enable-prefix-caching" if params.enable_prefix_caching else "--no-enable-prefix-caching")
@@ -68,7 +69,10 @@ def serve_here(params: Params, **_: Any) -> ServedHere:
     for name, value in params.server.engine_args.items():
         flag = name.replace("_", "-")
         argv += [f"--no-{flag}"] if value is False else [f"--{flag}"] if value is True else [f"--{flag}", str(value)]
-    fake = FakeVllm(settings_from(argv)[0]).__enter__()
+    settings, _ = settings_from(argv)
+    if settings.blocks < 2:
+        raise ServerError("vLLM did not start: no room for a prompt in the KV cache", "more blocks")
+    fake = FakeVllm(settings).__enter__()
     config = cache_config(fetch(fake.metrics_url))
     effective = Effective(
         config.enable_prefix_caching, config.block_size, config.kv_capacity_tokens, "bfloat16",
