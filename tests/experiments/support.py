@@ -70,7 +70,7 @@ def serve_here(params: Params, **__: Any) -> ServedHere:
         flag = name.replace("_", "-")
         argv += [f"--no-{flag}"] if value is False else [f"--{flag}"] if value is True else [f"--{flag}", str(value)]
     settings, _ = settings_from(argv)
-    if settings.blocks < 2:
+    if settings.blocks <= 2:
         raise ServerError("vLLM did not start: no room for a prompt in the KV cache", "more blocks")
     fake = FakeVllm(settings).__enter__()
     config = cache_config(fetch(fake.metrics_url))
