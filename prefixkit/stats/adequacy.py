@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from prefixkit.stats.estimate import Estimate, Verdict, missing
-from prefixkit.stats.regression import regress
+from prefixkit.stats.regression import Regression, regress
 from prefixkit.stats.rows import Floats, Rows
 
 ADJUST_FROM = 10
@@ -33,7 +33,7 @@ def trend_columns(rows: Rows) -> Floats | None:
     if full.exact or full.df_residual < 1:
         return None
     f = (plain.rss - full.rss) / columns.shape[1] / (full.rss / full.df_residual)
-    return columns if stats.f.sf(f, columns.shape[1], full.df_residual) < ALPHA else None
+    return columns if special.fdtrc(columns.shape[1], full.df_residual, f) < ALPHA else None
 
 
 def in_rounds(rows: Rows) -> bool:
@@ -47,20 +47,23 @@ def in_rounds(rows: Rows) -> bool:
 def inflation(rows: Rows) -> float:
     """Return how far the run-order terms inflate the slope's variance: 1 in a balanced order, infinite when sorted."""
     x = rows.tokens - rows.tokens.mean()
-    z = np.column_stack([np.ones(rows.n), order_terms(rows)])
-    rest = x - z @ np.linalg.lstsq(z, x, rcond=None)[0]
+    z, _ = np.linalg.qr(np.column_stack([np.ones(rows.n), order_terms(rows)]))
+    rest = x - z @ (z.T @ x)
     left = float(rest @ rest)
     return float(x @ x) / left if left > 1e-9 * float(x @ x) else float("inf")
 
 
-def drift_effect(rows: Rows) -> Estimate:
-    """Estimate how much TTFT changed from the first to the last request at equal length, in ms."""
+def drift_effect(rows: Rows, adjusted: Regression | None = None) -> Estimate:
+    """Estimate how much TTFT changed from the first to the last request at equal length, in ms.
+
+    `adjusted` is the line's own regression where it already holds the run-order terms.
+    """
     if rows.n < ADJUST_FROM:
         return missing("not-estimable", f"{rows.n} requests are too few to see drift.", n=rows.n, unit="ms")
-    if inflation(rows) > MAX_INFLATION:
+    if adjusted is None and inflation(rows) > MAX_INFLATION:
         note = "The requests come in order of length: drift cannot be told from slope."
         return missing("confounded", note, n=rows.n, unit="ms")
-    model = regress(rows.ttft_ms, np.column_stack([rows.tokens, order_terms(rows)]), scale_by=rows.tokens)
+    model = adjusted or regress(rows.ttft_ms, np.column_stack([rows.tokens, order_terms(rows)]), scale_by=rows.tokens)
     if model.exact:
         return missing("exact", "No noise to judge drift by.", n=rows.n, unit="ms")
     found = model.coefficient(1).estimate(n=rows.n, unit="ms", method=model.method)
@@ -100,7 +103,7 @@ def lack_of_fit(rows: Rows, trend: Floats | None) -> Verdict:
     if rss_cells <= 1e-18 * float((weights * rows.ttft_ms) @ (weights * rows.ttft_ms)):
         return Verdict("not tested", n=rows.n, status="not-estimable", note="Repeats are equal: no noise to test with.")
     f = max(0.0, (rss_line - rss_cells) / (groups - 2) / (rss_cells / free))
-    p = float(stats.f.sf(f, groups - 2, free))
+    p = float(special.fdtrc(groups - 2, free, f))
     decision = "line does not fit" if p < ALPHA else "no lack of fit seen"
     return Verdict(decision, p, f, rows.n, f"F({groups - 2}, {free}), weighted", note=f"{decision} (p = {p:.2g})")
 

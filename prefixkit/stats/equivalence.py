@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
-from prefixkit.stats.estimate import LEVEL, Estimate, Verdict, missing
-from prefixkit.stats.regression import Contrast, combine
+from prefixkit.stats.estimate import Estimate, Verdict, missing
+from prefixkit.stats.regression import Contrast, combine, t_quantile
 
 ALPHA = 0.05
 
@@ -40,8 +40,8 @@ def equivalence(
     difference = value.minus(reference)
     lower = combine(value, reference, 1.0, -(1 - margin))
     upper = combine(value, reference, 1.0, -(1 + margin))
-    p_low = float(stats.t.sf(lower.value / np.sqrt(lower.variance), lower.df))
-    p_high = float(stats.t.cdf(upper.value / np.sqrt(upper.variance), upper.df))
+    p_low = float(special.stdtr(lower.df, -lower.value / np.sqrt(lower.variance)))
+    p_high = float(special.stdtr(upper.df, upper.value / np.sqrt(upper.variance)))
     p = max(p_low, p_high)
     interval = difference.estimate(n=n, unit=unit, method=f"Satterthwaite t({difference.df:.1f})")
     relative = _relative(value, reference, n)
@@ -58,7 +58,7 @@ def equivalence(
 def _relative(value: Contrast, reference: Contrast, n: int) -> Estimate:
     """Return `value/reference - 1` with Fieller's interval."""
     rho = value.value / reference.value
-    t2 = float(stats.t.ppf((1 + LEVEL) / 2, combine(value, reference, 1.0, -rho).df)) ** 2
+    t2 = float(t_quantile(combine(value, reference, 1.0, -rho).df)) ** 2
     a = reference.value**2 - t2 * reference.variance
     root = (value.value * reference.value) ** 2 - a * (value.value**2 - t2 * value.variance)
     if a <= 0 or root < 0:

@@ -40,13 +40,19 @@ class Line:
     slope: Estimate
     intercept: Estimate
     r2: float | None = None
-    band: Band | None = None
     lack_of_fit: Verdict = field(default_factory=lambda: Verdict("not tested", status="not-estimable"))
     curvature: Estimate = field(default_factory=lambda: missing("not-estimable", "No line, so no curvature."))
     drift: Estimate = field(default_factory=lambda: missing("not-estimable", "No line, so no drift."))
     rows: Rows | None = None
     regression: Regression | None = None
     trend: int = 0
+
+    @property
+    def band(self) -> Band | None:
+        """Return the mean line with its band, None without intervals."""
+        if self.regression is None or self.rows is None or not self.has_interval:
+            return None
+        return _band(self.regression, self.rows, self.trend)
 
     @property
     def measured_range(self) -> tuple[float, float] | None:
@@ -135,8 +141,8 @@ def fit_line(rows: Rows, arm: str, phase: str) -> Line:
     level = model.at(0.0, *([0.0] * k)).estimate(n=rows.n, unit="ms", method=method, status=status, note=note)
     return Line(
         arm, phase, status, note, rows.n, rows.dropped, slope, _judged_intercept(level, bend, bend_p, misfit, rows),
-        r2=float(plain), band=_band(model, rows, k), lack_of_fit=misfit, curvature=bend,
-        drift=drift_effect(rows), rows=rows, regression=model, trend=k,
+        r2=float(plain), lack_of_fit=misfit, curvature=bend,
+        drift=drift_effect(rows, model if k else None), rows=rows, regression=model, trend=k,
     )  # fmt: skip
 
 

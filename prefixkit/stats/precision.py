@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from prefixkit.stats.contrast import visit_pairs
-from prefixkit.stats.estimate import LEVEL, Estimate, missing
+from prefixkit.stats.estimate import Estimate, missing
 from prefixkit.stats.ratio import mean_estimate, paired_reduction
+from prefixkit.stats.regression import t_quantile
 from prefixkit.stats.rows import Rows, length_rows
 
 MIN_REPEATS = 3
@@ -36,9 +36,9 @@ def repeats_needed(records: Iterable[Mapping[str, Any]], precision: float) -> Re
     if half is None:
         return Repeats(reduction, precision, have, None, f"No interval yet: {reduction.note}")
     # half = t(have - 1) s / sqrt(have)
-    spread = half * np.sqrt(have) / stats.t.ppf((1 + LEVEL) / 2, have - 1)
-    rounds = np.arange(2, MAX_NEEDED + 1)
-    enough = rounds[stats.t.ppf((1 + LEVEL) / 2, rounds - 1) * spread / np.sqrt(rounds) <= precision]
+    spread = half * np.sqrt(have) / float(t_quantile(have - 1))
+    rounds = np.arange(2, MAX_NEEDED + 1, dtype=np.float64)
+    enough = rounds[t_quantile(rounds - 1) * spread / np.sqrt(rounds) <= precision]
     if not len(enough):
         return Repeats(reduction, precision, have, None, f"More than {MAX_NEEDED} repeats: reduce the noise instead.")
     needed = int(enough[0])

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import stats
 
-from prefixkit.stats.estimate import LEVEL, Estimate, missing
-from prefixkit.stats.regression import Contrast, combine
+from prefixkit.stats.estimate import Estimate, missing
+from prefixkit.stats.regression import Contrast, combine, t_quantile
 from prefixkit.stats.rows import Floats
 
 
@@ -26,7 +25,7 @@ def reduction(
     rho = on.value / off.value
     if df is None:
         df = combine(on, off, 1.0, -rho).df
-    t2 = float(stats.t.ppf((1 + LEVEL) / 2, df)) ** 2
+    t2 = float(t_quantile(df)) ** 2
     a = off.value**2 - t2 * off.variance
     b = on.value * off.value - t2 * covariance
     c = on.value**2 - t2 * on.variance

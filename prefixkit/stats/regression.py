@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 from statsmodels.regression.linear_model import OLS
 
 from prefixkit.stats.estimate import LEVEL, Estimate
@@ -17,6 +17,11 @@ from prefixkit.stats.rows import Floats
 
 CLASSICAL_BELOW = 6
 EXACT = 1e-18
+
+
+def t_quantile(df: float | Floats) -> Floats:
+    """Return the two-sided 95 % quantile of t."""
+    return np.asarray(special.stdtrit(df, (1 + LEVEL) / 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +35,7 @@ class Contrast:
     @property
     def half_width(self) -> float:
         """Return half the width of the interval."""
-        return float(stats.t.ppf((1 + LEVEL) / 2, self.df) * np.sqrt(self.variance))
+        return float(t_quantile(self.df) * np.sqrt(self.variance))
 
     def scaled(self, factor: float) -> Contrast:
         """Return the contrast times a factor."""
@@ -42,7 +47,7 @@ class Contrast:
 
     def p_value(self, null: float = 0.0) -> float:
         """Return the two-sided p value of `value == null`."""
-        return float(2 * stats.t.sf(abs(self.value - null) / np.sqrt(self.variance), self.df))
+        return float(2 * special.stdtr(self.df, -abs(self.value - null) / np.sqrt(self.variance)))
 
     def estimate(self, *, n: int, unit: str = "", method: str = "", status: str = "ok", note: str = "") -> Estimate:
         """Return value and interval."""
@@ -129,7 +134,7 @@ class Regression:
             return means, np.array(half)
         g = (self._design @ self._inverse @ c.T) ** 2 / (1 - self.leverage)[:, None]
         variance = (self.residuals**2) @ g
-        return means, stats.t.ppf((1 + LEVEL) / 2, self._satterthwaite(g)) * np.sqrt(variance)
+        return means, t_quantile(self._satterthwaite(g)) * np.sqrt(variance)
 
     def _contrast(self, c: Floats) -> Contrast:
         value = float(c @ self.coefficients)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from statsmodels.regression.linear_model import OLS
 
+from prefixkit.stats import leading_contrast
 from prefixkit.stats.compare import aa_differs
 from prefixkit.stats.estimate import Estimate
 from prefixkit.stats.line import Line, fit_line
@@ -40,7 +41,8 @@ REGIMES = {
     "proportional drift (40 % over the run)": (0.93, 0.97),
 }
 QUANTITIES = ("slope off", "slope on", "intercept off", "intercept on", "slope reduction",
-              "mean line off, middle", "TTFT reduction, longest")  # fmt: skip
+              "mean line off, middle", "TTFT reduction, longest", "slope reduction, warm against control")  # fmt: skip
+USUAL = ("slope off, HC3 with t(n - 2)", "TTFT reduction, longest, percentile bootstrap")
 ALARMS = ("slopes differ", "intercepts differ", "runs differ (either)", "lack of fit off", "intercept called not fixed")
 
 
@@ -77,6 +79,33 @@ def simulate_arm(
     )
 
 
+def simulate_pairs(regime: str, rng: np.random.Generator) -> Estimate:
+    """Draw the visits of arm on, each a warm and a control request; return the slope reduction of the pairs."""
+    visits = [(r, x) for r in range(REPEATS) for x in rng.permutation(LENGTHS)]
+    tokens = np.array([x for _, x in visits])
+    base = TRUTH["on"][0]
+    sides = {}
+    for phase, arm in (("warm", "on"), ("control", "off")):
+        mean = base + TRUTH[arm][1] * tokens / 1000
+        sides[phase] = mean + errors(regime, mean, tokens, NOISE["on"], rng)
+    records = [
+        {"record": "probe", "arm": "on", "experiment": "length", "phase": phase, "error": None, "order": 2 * i + k,
+         "prompt_tokens": x, "target_tokens": x, "condition": {"round": r}, "ttft_ms": sides[phase][i]}
+        for i, (r, x) in enumerate(visits) for k, phase in enumerate(sides)
+    ]  # fmt: skip
+    return leading_contrast(records).slope_reduction
+
+
+def bootstrap_reduction(on: Line, off: Line, rng: np.random.Generator) -> tuple[bool, float]:
+    """Return coverage and half width of the percentile bootstrap of the longest prompt's reduction, for comparison."""
+    assert on.rows is not None and off.rows is not None
+    a, b = (line.rows.ttft_ms[line.rows.tokens == LENGTHS[-1]] for line in (on, off) if line.rows)
+    draws = 1 - rng.choice(a, (999, len(a))).mean(axis=1) / rng.choice(b, (999, len(b))).mean(axis=1)
+    low, high = np.quantile(draws, [0.025, 0.975])
+    truth = [level + slope * LENGTHS[-1] / 1000 for level, slope in (TRUTH["on"], TRUTH["off"])]
+    return bool(low <= 1 - truth[0] / truth[1] <= high), float(high - low) / 2
+
+
 def plain_hc3(line: Line) -> tuple[bool, float]:
     """Return whether plain HC3 with t(n-2) holds the true slope, and its half width, for comparison."""
     assert line.rows is not None
@@ -88,8 +117,8 @@ def plain_hc3(line: Line) -> tuple[bool, float]:
 
 def one_set(
     regime: str, rng: np.random.Generator, ordered: bool
-) -> tuple[dict[str, tuple[Estimate, float]], dict[str, bool], tuple[bool, float]]:
-    """Simulate one data set; return each interval with its truth, the alarms of the A/A comparison, and plain HC3."""
+) -> tuple[dict[str, tuple[Estimate, float]], dict[str, bool], dict[str, tuple[bool, float]]]:
+    """Simulate one data set; return each interval with its truth, the A/A alarms, and the usual methods."""
     off, on, twin = (simulate_arm(regime, arm, rng, ordered=ordered) for arm in ("off", "on", "off"))
     means = {arm: level + slope * LENGTHS / 1000 for arm, (level, slope) in TRUTH.items()}
     assert off.rows is not None
@@ -109,7 +138,10 @@ def one_set(
         "intercept called not fixed": off.intercept.status == "curvature",
         "lack of fit off": off.lack_of_fit.decision == "line does not fit",
     }
-    return found, alarms, plain_hc3(off)
+    if ordered:
+        truth = 1 - TRUTH["on"][1] / TRUTH["off"][1]
+        found["slope reduction, warm against control"] = (simulate_pairs(regime, rng), truth)
+    return found, alarms, {USUAL[0]: plain_hc3(off), USUAL[1]: bootstrap_reduction(on, off, rng)}
 
 
 def coverage(regime: str, sets: int, *, ordered: bool = True, seed: int = 20250101) -> dict[str, dict[str, float]]:
@@ -119,49 +151,63 @@ def coverage(regime: str, sets: int, *, ordered: bool = True, seed: int = 202501
     widths: dict[str, list[float]] = {q: [] for q in QUANTITIES}
     values: dict[str, list[float]] = {q: [] for q in QUANTITIES}
     alarms: dict[str, list[bool]] = {a: [] for a in ALARMS}
-    hc3: list[tuple[bool, float]] = []
+    usual: dict[str, list[tuple[bool, float]]] = {u: [] for u in USUAL}
     for _ in range(sets):
-        found, rang, usual = one_set(regime, rng, ordered)
+        found, rang, others = one_set(regime, rng, ordered)
         for name, (estimate, truth) in found.items():
             hits[name].append(not estimate.excludes(truth) and estimate.low is not None)
             widths[name].append(estimate.half_width or np.inf)
             values[name].append(estimate.value or np.nan)
         for name, alarm in rang.items():
             alarms[name].append(alarm)
-        hc3.append(usual)
+        for name, other in others.items():
+            usual[name].append(other)
     result = {
         q: {"coverage": float(np.mean(hits[q])), "width": float(np.mean(widths[q]) / (1.96 * np.std(values[q])))}
         for q in QUANTITIES
+        if hits[q]
     }
     result |= {a: {"alarm": float(np.mean(alarms[a]))} for a in ALARMS}
-    sd = float(np.std(values["slope off"]))
-    result["slope off, plain HC3"] = {
-        "coverage": float(np.mean([hit for hit, _ in hc3])), "width": float(np.mean([w for _, w in hc3]) / (1.96 * sd))
-    }  # fmt: skip
+    for name, of in zip(USUAL, ("slope off", "TTFT reduction, longest"), strict=True):
+        ideal = 1.96 * float(np.std(values[of]))
+        result[name] = {
+            "coverage": float(np.mean([hit for hit, _ in usual[name]])),
+            "width": float(np.mean([width for _, width in usual[name]])) / ideal,
+        }
     return result
 
 
 def table(results: dict[str, dict[str, dict[str, float]]], sets: int) -> str:
-    """Return the results as a Markdown table."""
-    names = [*QUANTITIES, "slope off, plain HC3"]
+    """Return the results as a Markdown page: one table of ours, one of the usual methods, one of false alarms."""
     lines = [
         "# Coverage of the 95 % intervals",
         "",
-        f"{sets:,} simulated data sets a regime (5 lengths x 5 repeats, random order in each round); Monte Carlo error about"
-        f" {100 * np.sqrt(0.95 * 0.05 / sets):.1f} points. Each cell: coverage, and in brackets the mean width over the ideal",
-        "(1.96 standard deviations of the estimate itself). `python -m tests.bench.stat_coverage` writes this file.",
+        f"{sets:,} simulated data sets a regime: 5 lengths x 5 repeats, random order in each round. Monte Carlo error",
+        f"about {100 * np.sqrt(0.95 * 0.05 / sets):.1f} points. Each cell: coverage, and in brackets the mean width over"
+        " the ideal (1.96 standard",
+        "deviations of the estimate itself). `python -m tests.bench.stat_coverage` writes this file.",
         "",
-        "| regime | " + " | ".join(names) + " |",
-        "|---" * (len(names) + 1) + "|",
     ]
-    for regime, cells in results.items():
-        row = [f"{100 * cells[q]['coverage']:.1f} % ({cells[q]['width']:.2f})" for q in names]
-        lines.append(f"| {regime} | " + " | ".join(row) + " |")
-    lines += ["", "False alarms when the same arm is measured twice (A/A), and of the lack-of-fit test:", ""]
-    lines += ["| regime | " + " | ".join(ALARMS) + " |", "|---" * (len(ALARMS) + 1) + "|"]
-    for regime, cells in results.items():
-        lines.append(f"| {regime} | " + " | ".join(f"{100 * cells[a]['alarm']:.1f} %" for a in ALARMS) + " |")
+
+    def cells(names: tuple[str, ...], key: str) -> None:
+        lines.extend(["| regime | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"])
+        for regime, found in results.items():
+            row = [_cell(found.get(name), key) for name in names]
+            lines.append(f"| {regime} | " + " | ".join(row) + " |")
+
+    cells(QUANTITIES, "coverage")
+    lines += ["", "The usual methods on the same data, not used:", ""]
+    cells(USUAL, "coverage")
+    lines += ["", "False alarms at 5 %: the same arm measured twice (A/A), and a straight line called crooked.", ""]
+    cells(ALARMS, "alarm")
     return "\n".join(lines) + "\n"
+
+
+def _cell(found: dict[str, float] | None, key: str) -> str:
+    if found is None:
+        return ""
+    width = f" ({found['width']:.2f})" if "width" in found else ""
+    return f"{100 * found[key]:.1f} %{width}"
 
 
 def main() -> None:
