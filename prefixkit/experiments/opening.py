@@ -17,6 +17,7 @@ from prefixkit.params import Params, load_arm, params_hash, profile_name
 from prefixkit.provenance import UNKNOWN, provenance
 from prefixkit.records import archive, finished_cells, now, read_records, supersede_unfinished
 from prefixkit.server import Server, serve
+from prefixkit.workload.requests import count_requests, find_workload
 
 SECRET = re.compile(r"api.?key|_key$|_token$|secret|passw", re.IGNORECASE)
 KEY_ARGUMENT = re.compile(r"(--api[-_]key[= ]+)\S+")
@@ -50,6 +51,8 @@ def open_session(
     if state.name in ("complete", "skipped"):
         progress(f"{arm}: {state.message}")
         return Session(params, arm, path, status=state.name, reason=state.message, **common)
+    if arm != "cloud" and params.experiments.workload:
+        count_requests(find_workload(params.experiments.workload.path), progress=progress)
     lock = _lock(path)
     if state.name == "stale":
         progress(f"{arm}: {state.message}; its records are kept as {archive(path, records).name}")

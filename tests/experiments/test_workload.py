@@ -9,7 +9,7 @@ import pytest
 
 from prefixkit.errors import ParamsError
 from prefixkit.records import Record
-from tests.experiments.support import measure, of, profile, start
+from tests.experiments.support import measure, of, profile
 
 RULES = "Feed the cats at nine in the morning. Never open the gate of the yard. Call the vet before noon. " * 3
 SECRET = "zanzibar"
@@ -83,12 +83,10 @@ def test_a_prompt_that_the_model_cannot_take_is_recorded_and_the_run_goes_on(tmp
     assert of(records, "workload")[0]["left_out"] == 1
 
 
-def test_a_malformed_line_stops_before_anything_is_sent(tmp_path: Path) -> None:
-    path = workload(tmp_path, "{oops")
-    chosen = profile(tmp_path, switch=False, length=False, workload={"path": str(path)})
-    with start(chosen, "on", tmp_path / "out") as session, pytest.raises(ParamsError, match=r"mine\.jsonl: line 6"):
-        session.run("workload")
-    assert sent(session.records) == []
+def test_a_malformed_line_stops_before_a_server_starts(tmp_path: Path) -> None:
+    with pytest.raises(ParamsError, match=r"mine\.jsonl: line 6"):
+        run(tmp_path, "on", workload(tmp_path, "{oops"))
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_limit_replays_the_first_requests_only(tmp_path: Path) -> None:
