@@ -16,7 +16,7 @@ from prefixkit.stats.line import PER_1K, Line, fit_line
 from prefixkit.stats.lines import Fit
 from prefixkit.stats.ratio import mean_estimate, paired_reduction
 from prefixkit.stats.regression import Contrast, regress
-from prefixkit.stats.rows import Floats, make_rows, matched_lengths, select
+from prefixkit.stats.rows import Floats, condition, make_rows, matched_lengths, real, select
 
 MARGIN = 0.05
 
@@ -47,7 +47,7 @@ def visit_pairs(records: Iterable[Mapping[str, Any]], first: str = "control", se
     sides: dict[str, dict[Any, Any]] = {first: {}, second: {}}
     for probe in chosen:
         side = sides.get(str(probe["phase"]))
-        key = (probe.get("target_tokens"), (probe.get("condition") or {}).get("round"))
+        key = (real(probe.get("target_tokens")), real(condition(probe, "round")))
         if side is not None and None not in key:
             side[key] = probe
     return [(sides[first][key], sides[second][key]) for key in sides[first] if key in sides[second]]

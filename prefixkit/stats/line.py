@@ -10,7 +10,7 @@ import numpy as np
 from prefixkit.stats.adequacy import ALPHA, curvature, drift_effect, lack_of_fit, trend_columns
 from prefixkit.stats.estimate import Estimate, Verdict, missing
 from prefixkit.stats.regression import Contrast, Regression, regress
-from prefixkit.stats.rows import Floats, Rows
+from prefixkit.stats.rows import Floats, Ints, Rows
 
 PER_1K = 1000.0
 GRID = 41
@@ -53,6 +53,14 @@ class Line:
         if self.regression is None or self.rows is None or not self.has_interval:
             return None
         return _band(self.regression, self.rows, self.trend)
+
+    @property
+    def outliers(self) -> Ints:
+        """Return the places in `rows` of requests more than 5 robust standard deviations off the line; they stay in."""
+        if self.regression is None:
+            return np.zeros(0, dtype=np.int64)
+        size = np.abs(self.regression.residuals)
+        return np.flatnonzero(size > 5 * 1.4826 * np.median(size))
 
     @property
     def measured_range(self) -> tuple[float, float] | None:
@@ -138,7 +146,10 @@ def fit_line(rows: Rows, arm: str, phase: str) -> Line:
         .estimate(n=rows.n, unit="ms/1k tokens", method=method, status=status, note=note)
     )
     (bend, bend_p), misfit = curvature(rows, trend), lack_of_fit(rows, trend)
-    level = model.at(0.0, *([0.0] * k)).estimate(n=rows.n, unit="ms", method=method, status=status, note=note)
+    beyond = f"At 0 tokens, beyond the shortest prompt measured ({rows.tokens.min():,.0f} tokens)."
+    level = model.at(0.0, *([0.0] * k)).estimate(
+        n=rows.n, unit="ms", method=method, status=status, note=f"{beyond} {note}".strip()
+    )
     return Line(
         arm, phase, status, note, rows.n, rows.dropped, slope, _judged_intercept(level, bend, bend_p, misfit, rows),
         r2=float(plain), lack_of_fit=misfit, curvature=bend,

@@ -23,6 +23,8 @@ def notes(
             yield f"{name}: {line.note}"
         if line.intercept.status == "curvature":
             yield f"{name}: the intercept of {number(line.intercept.value or 0.0)} ms is {line.intercept.note}"
+        if len(line.outliers):
+            yield f"{name}: {len(line.outliers)} of {line.n} requests lie far off the line (5 robust sd); they count."
         if line.drift.status == "confounded" or line.drift.excludes(0):
             yield f"{name}: {line.drift.note}"
     yield from _doubts(lines)

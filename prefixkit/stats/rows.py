@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 PHASES = {"cold", "warm", "control"}
+IMPOSSIBLE = 1e9  # tokens, or ms: eleven days
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,18 +52,29 @@ class Rows:
 
 def real(value: Any) -> float | None:
     """Return a finite number as float, anything else (null, text, booleans, NaN) as None."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def condition(probe: Mapping[str, Any], name: str) -> Any:
+    """Return one field of a probe's condition, None where there is none."""
+    found = probe.get("condition")
+    return found.get(name) if isinstance(found, Mapping) else None
 
 
 def refusal(probe: Mapping[str, Any]) -> str | None:
     """Return why a probe must not enter, or None if it may."""
+    phase = probe.get("phase")
     if probe.get("superseded"):
         return "superseded"
-    if probe.get("phase") == "warmup":
+    if phase == "warmup":
         return "warm-up"
-    if probe.get("phase") not in PHASES:
+    if not isinstance(phase, str) or phase not in PHASES:
         return "other phase"
     if probe.get("error"):
         return "failed"
@@ -71,6 +83,8 @@ def refusal(probe: Mapping[str, Any]) -> str | None:
         return "missing value"
     if tokens <= 0 or ttft <= 0:
         return "not positive"
+    if tokens > IMPOSSIBLE or ttft > IMPOSSIBLE:
+        return "out of range"
     return None
 
 
@@ -101,7 +115,7 @@ def make_rows(probes: list[Mapping[str, Any]], dropped: dict[str, int] | None = 
     if ordered:
         probes = sorted(probes, key=lambda p: float(p["order"]))
     tokens = np.array([p["prompt_tokens"] for p in probes], dtype=float)
-    rounds = [real((p.get("condition") or {}).get("round")) for p in probes]
+    rounds = [real(condition(p, "round")) for p in probes]
     return Rows(
         tokens=tokens,
         ttft_ms=np.array([p["ttft_ms"] for p in probes], dtype=float),

@@ -10,7 +10,7 @@ import numpy as np
 
 from prefixkit.stats.estimate import Estimate
 from prefixkit.stats.ratio import mean_estimate, paired_reduction
-from prefixkit.stats.rows import Floats, real, select
+from prefixkit.stats.rows import Floats, condition, real, select
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def _paired(on: list[Mapping[str, Any]], off: list[Mapping[str, Any]], field: st
 def _by_question(probes: list[Mapping[str, Any]], field: str) -> dict[Any, list[float]]:
     found: dict[Any, list[float]] = {}
     for probe in probes:
-        value, question = real(probe.get(field)), (probe.get("condition") or {}).get("question")
+        value, question = real(probe.get(field)), real(condition(probe, "question"))
         if value is not None and question is not None:
             found.setdefault(question, []).append(value)
     return found

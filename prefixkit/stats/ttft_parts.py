@@ -78,7 +78,7 @@ def ttft_parts(records: Iterable[Mapping[str, Any]], arm: str = "on", phase: str
 
 def split_ttft(probe: Mapping[str, Any]) -> dict[str, float] | None:
     """Return the parts of one request in ms, or None where the server's times are missing or exceed the TTFT."""
-    server, timings = probe.get("server") or {}, probe.get("timings") or {}
+    server, timings = (v if isinstance(v, Mapping) else {} for v in (probe.get("server"), probe.get("timings")))
     engine, queue, ttft = real(server.get("ttft_ms")), real(server.get("queue_ms")), real(probe.get("ttft_ms"))
     if engine is None or ttft is None:
         return None

@@ -183,9 +183,9 @@ def table(results: dict[str, dict[str, dict[str, float]]], sets: int) -> str:
         "# Coverage of the 95 % intervals",
         "",
         f"{sets:,} simulated data sets a regime: 5 lengths x 5 repeats, random order in each round. Monte Carlo error",
-        f"about {100 * np.sqrt(0.95 * 0.05 / sets):.1f} points. Each cell: coverage, and in brackets the mean width over"
-        " the ideal (1.96 standard",
-        "deviations of the estimate itself). `python -m tests.bench.stat_coverage` writes this file.",
+        f"about {100 * np.sqrt(0.95 * 0.05 / sets):.1f} points. Each cell: coverage, and in brackets the mean width"
+        " over the ideal (1.96",
+        "standard deviations of the estimate itself). `python -m tests.bench.stat_coverage` writes this file.",
         "",
     ]
 

@@ -109,7 +109,24 @@ def test_warm_up_failed_superseded_and_unknown_phases_never_enter_and_are_counte
 def test_outliers_stay() -> None:
     clean = run()
     worst = {**clean[-1], "ttft_ms": 9000.0}
-    assert fit([*clean[:-1], worst]).control.n == fit(clean).control.n
+    found = fit([*clean[:-1], worst])
+    assert found.control.n == fit(clean).control.n
+    assert len(found.control.outliers) == 1
+    assert any("1 of 25 requests lie far off the line" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [{"prompt_tokens": 10**400}, {"ttft_ms": 1e300}, {"ttft_ms": -1.0}, {"prompt_tokens": True}, {"phase": ["cold"]},
+     {"condition": "round 1"}, {"order": "first"}, {"target_tokens": []}, {"server": 3, "timings": 4}],
+    ids=str,
+)  # fmt: skip
+def test_junk_in_a_record_is_no_exception(junk: dict[str, Any]) -> None:
+    records = run()
+    records[3] = {**records[3], **junk}
+    found = fit(records)
+    assert found.off.n + sum(sum(reasons.values()) for reasons in found.dropped.values()) == 25
+    json.dumps(found.to_dict(), allow_nan=False)
 
 
 def test_minimal_records_suffice() -> None:
