@@ -14,6 +14,7 @@ from prefixkit.errors import ParamsError, RecordsError, ServerError
 from prefixkit.experiments.session import Session
 from prefixkit.experiments.state import missing_variable, records_state
 from prefixkit.params import Params, load_arm, params_hash, profile_name
+from prefixkit.prompts import given_lines
 from prefixkit.provenance import UNKNOWN, provenance
 from prefixkit.records import archive, finished_cells, now, read_records, supersede_unfinished
 from prefixkit.server import Server, serve
@@ -95,10 +96,12 @@ def _lock(path: Path) -> int:
 
 def check_params(params: Params, source: str) -> None:
     """Refuse what cannot be measured before anything starts."""
-    length, arguments = params.experiments.length, params.server.engine_args
+    switch, length, arguments = params.experiments.switch, params.experiments.length, params.server.engine_args
+    if switch and not given_lines(switch.questions, ("built in",)):
+        raise ParamsError(f"{source}: experiments.switch.questions: holds no question", "write one question a line")
     limit = arguments.get("max_model_len") if isinstance(arguments, dict) else None
     if length and isinstance(limit, int):
-        longest = max(*length.lengths, *length.short_lengths)
+        longest = max([*length.lengths, *length.short_lengths])
         if longest + length.max_tokens + TEMPLATE_TOKENS > limit:
             raise ParamsError(
                 f"{source}: experiments.length.lengths: {longest} tokens and a question do not fit into "

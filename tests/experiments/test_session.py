@@ -202,8 +202,15 @@ def test_a_length_that_cannot_fit_is_refused_before_anything_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(opening, "serve", lambda *_, **__: pytest.fail("a server was started"))
-    path = profile(tmp_path, engine_args={"max_model_len": 200})
+    length = {"lengths": [192], "short_lengths": []}
+    path = profile(tmp_path, engine_args={"max_model_len": 200}, length=length)
     with pytest.raises(ParamsError, match=r"experiments\.length\.lengths: 192 tokens"):
+        open_session(path, "on", tmp_path / "out")
+
+
+def test_a_questions_file_without_a_question_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    path = profile(tmp_path, switch={"questions": {"text": " \n\n"}})
+    with pytest.raises(ParamsError, match=r"experiments\.switch\.questions: holds no question"):
         open_session(path, "on", tmp_path / "out")
 
 
