@@ -10,7 +10,7 @@ import numpy as np
 
 from prefixkit.stats.estimate import Estimate, missing
 from prefixkit.stats.line import PER_1K
-from prefixkit.stats.regression import Regression, regress
+from prefixkit.stats.regression import Contrast, Regression, regress
 from prefixkit.stats.rows import Floats, real, select
 
 MAX_CORRELATION = 0.999
@@ -91,8 +91,7 @@ def _share(model: Regression, n: int) -> Estimate:
         return missing("not-estimable", "Uncached tokens have no clear cost: no ratio.", n=n, unit="fraction")
     ratio = cached.value / uncached.value
     found = model.combination({1: 1.0, 0: -ratio}).scaled(1 / uncached.value)
-    half = found.half_width
-    return Estimate(ratio, ratio - half, ratio + half, n, "fraction", "delta, HC2")
+    return Contrast(ratio, found.variance, found.df).estimate(n=n, unit="fraction", method="delta, HC2")
 
 
 def _trends(arms: list[str]) -> Floats:

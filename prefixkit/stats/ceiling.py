@@ -10,7 +10,7 @@ from prefixkit.stats.cells import Cells, cell_difference, cells
 from prefixkit.stats.estimate import Estimate, missing
 from prefixkit.stats.line import PER_1K, Line
 from prefixkit.stats.lines import Fit
-from prefixkit.stats.regression import combine
+from prefixkit.stats.regression import Contrast, combine
 from prefixkit.stats.rows import matched_lengths
 
 
@@ -69,6 +69,6 @@ def amdahl_bound(off: Line, tokens: float) -> Estimate:
         return missing("not-estimable", "The off line is not positive here.", n=off.n, unit="fraction")
     share = off.intercept.value / whole.value
     gap = model.difference((0.0, *rest), (tokens, *rest), share).scaled(1 / whole.value)
-    half = gap.half_width
     status, note = ("curvature", off.intercept.note) if off.intercept.status == "curvature" else ("ok", "")
-    return Estimate(1 - share, 1 - share - half, 1 - share + half, off.n, "fraction", "delta, HC2", status, note)
+    about = Contrast(1 - share, gap.variance, gap.df)
+    return about.estimate(n=off.n, unit="fraction", method="delta, HC2", status=status, note=note)

@@ -79,5 +79,5 @@ def _fraction(saved: Contrast, whole: Contrast, n: int, status: str, note: str) 
         return missing("not-estimable", "The predicted time is not positive.", n=n, unit="fraction")
     share = saved.value / whole.value
     found = combine(saved, whole, 1.0, -share).scaled(1 / whole.value)
-    half = found.half_width
-    return Estimate(share, share - half, share + half, n, "fraction", "delta", status, note)
+    about = Contrast(share, found.variance, found.df)
+    return about.estimate(n=n, unit="fraction", method="delta", status=status, note=note)

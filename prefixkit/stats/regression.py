@@ -12,7 +12,7 @@ import numpy as np
 from scipy import special
 from statsmodels.regression.linear_model import OLS
 
-from prefixkit.stats.estimate import LEVEL, Estimate
+from prefixkit.stats.estimate import LEVEL, Estimate, missing
 from prefixkit.stats.rows import Floats
 
 CLASSICAL_BELOW = 6
@@ -50,8 +50,10 @@ class Contrast:
         return float(2 * special.stdtr(self.df, -abs(self.value - null) / np.sqrt(self.variance)))
 
     def estimate(self, *, n: int, unit: str = "", method: str = "", status: str = "ok", note: str = "") -> Estimate:
-        """Return value and interval."""
+        """Return value and interval; without noise there is no interval, whatever `status` says."""
         half = self.half_width
+        if not half > 1e-12 * abs(self.value):
+            return missing("exact", note or "No noise to make an interval from.", n=n, unit=unit, value=self.value)
         return Estimate(self.value, self.value - half, self.value + half, n, unit, method, status, note)
 
 
