@@ -48,7 +48,10 @@ class Variant:
 
 
 class Changer:
-    """Replaces one word of a prompt so that the first differing token is as near as can be to a wanted one."""
+    """Replaces one word of a prompt so that the first differing token is as near as can be to a wanted one.
+
+    Each variant gets a replacement of its own, so that two changes at one place do not find each other in the cache.
+    """
 
     def __init__(
         self, messages: list[Message], tokenize: Callable[[list[Message]], list[int]], replacements: Sequence[str]
@@ -62,35 +65,36 @@ class Changer:
             for index, message in enumerate(messages)
             for match in _WORD.finditer(message["content"])
         ]
-        self._known: dict[int, tuple[list[Message], list[int], int]] = {}
+        self._known: dict[tuple[int, int], tuple[list[Message], list[int], int]] = {}
+        self._variants = 0
 
     def change(self, target: Target) -> Variant:
         """Return the variant whose first differing token is nearest to the target."""
+        number = self._variants
+        self._variants += 1
         low, high = 0, len(self._places) - 1
         while low < high:
             middle = (low + high) // 2
-            if self._changed(middle)[2] < target.tokens:
+            if self._changed(middle, number)[2] < target.tokens:
                 low = middle + 1
             else:
                 high = middle
         near = [i for i in (low - 1, low) if i >= 0]
-        best = min(near, key=lambda i: abs(self._changed(i)[2] - target.tokens))
-        messages, ids, tokens = self._changed(best)
+        best = min(near, key=lambda i: abs(self._changed(i, number)[2] - target.tokens))
+        messages, ids, tokens = self._changed(best, number)
         return Variant(messages, ids, tokens, target)
 
-    def _changed(self, place: int) -> tuple[list[Message], list[int], int]:
-        if place not in self._known:
+    def _changed(self, place: int, number: int) -> tuple[list[Message], list[int], int]:
+        if (place, number) not in self._known:
             index, (start, end) = self._places[place]
             messages = [dict(m) for m in self._messages]
             text = messages[index]["content"]
-            messages[index]["content"] = text[:start] + self._other(text[start:end], place) + text[end:]
+            new = self._replacements[number % len(self._replacements)]
+            new = new if text[start:end].isascii() else new[0]
+            messages[index]["content"] = text[:start] + new + text[end:]
             ids = self._tokenize(messages)
-            self._known[place] = messages, ids, common_prefix(ids, self.ids)
-        return self._known[place]
-
-    def _other(self, word: str, place: int) -> str:
-        new = self._replacements[place % len(self._replacements)]
-        return new if word.isascii() else new[0]
+            self._known[place, number] = messages, ids, common_prefix(ids, self.ids)
+        return self._known[place, number]
 
 
 def fractions(length: int, positions: Sequence[float]) -> list[Target]:

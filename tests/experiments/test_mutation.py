@@ -43,6 +43,13 @@ def test_a_place_outside_the_words_is_answered_by_the_nearest_word() -> None:
     assert one.change(Target(len(one.ids) - 1, 1.0)).tokens < len(one.ids) - 1
 
 
+def test_two_changes_at_one_place_differ() -> None:
+    one = changer()
+    first, second = one.change(Target(64, 0.5)), one.change(Target(64, 0.5, "at"))
+    assert first.tokens == second.tokens == 64
+    assert first.messages != second.messages
+
+
 def test_fractions_stay_within_the_prompt() -> None:
     assert [t.tokens for t in fractions(200, [0.0, 0.25, 1.0])] == [0, 50, 199]
 
