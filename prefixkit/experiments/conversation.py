@@ -15,6 +15,7 @@ The first turn is `cold`, later ones `warm`; arm off is `cold` throughout.
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass, field
 
 from prefixkit.experiments.prediction import cache_of, counted
@@ -70,7 +71,10 @@ def run(session: Session) -> None:
     """Hold one conversation of each mode in each round."""
     params = session.params.experiments.conversation
     assert params
-    wanted = [(mode, number) for number in range(1, params.repeats + 1) for mode in params.modes]
+    wanted: list[tuple[str, int]] = []
+    for number in range(1, params.repeats + 1):
+        modes = random.Random(f"{params.seed}/{NAME}/{number}").sample(params.modes, len(params.modes))
+        wanted += [(mode, number) for mode in modes]
     left = [(mode, number) for mode, number in wanted if not session.is_finished(_cell(mode, number))]
     if not left:
         return
