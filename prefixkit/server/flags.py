@@ -97,7 +97,7 @@ def render(flags: Iterable[Flag], version: str | None, *, config_file: bool = Fa
             else:
                 args.append(form)
         elif config_file and not flag.short and (flag.value is True or isinstance(flag.value, str)):
-            # `false`, lists and objects are read differently from file to file version: they stay flags.
+            # Versions differ in what they make of `false` and of lists in a file: these stay flags.
             config[flag.name] = flag.value
         else:
             args += flag.words()
@@ -203,7 +203,7 @@ def _refuse_conflicts(flags: list[Flag]) -> None:
         spelled = f"no-{base}" if flag.value is False else base
         for ours, reason in _OURS.items():
             # argparse takes an abbreviation for the whole name
-            if not flag.short and (ours in (base, spelled) or (len(base) > 3 and ours.startswith(base))):
+            if not flag.short and (ours in (base, spelled) or (len(base) > 2 and ours.startswith(base))):
                 raise ServerError(f"server.engine_args: --{spelled} cannot be given: {reason}", f"remove --{spelled}")
         if flag.name in seen and flag.name not in _REPEATABLE:
             raise ServerError(f"server.engine_args: --{flag.name} stands twice", "keep one of them")

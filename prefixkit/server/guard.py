@@ -87,6 +87,7 @@ class Guard:
         self.command = command
         self.exit_code: int | None = None
         self.stopping = False
+        self.child: subprocess.Popen[bytes] | None = None
         self.main = 0
         self.wake, writer = os.pipe()
         os.set_blocking(writer, False)
@@ -111,7 +112,8 @@ class Guard:
         libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         log = os.open(self.settings["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         try:
-            child = subprocess.Popen(
+            # Kept for good: a collected Popen would reap the server behind our back.
+            self.child = subprocess.Popen(
                 self.command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -126,8 +128,8 @@ class Guard:
             return False
         finally:
             os.close(log)
-        self.main = child.pid
-        self.tell(event="started", pid=child.pid)
+        self.main = self.child.pid
+        self.tell(event="started", pid=self.main)
         return True
 
     def reap(self) -> None:

@@ -81,8 +81,11 @@ def _success(response: httpx.Response) -> bool | None:
 def _hits_of_repeat(http: Http, metrics_urls: Sequence[str], model: str, prompt: str) -> float | None:
     try:
         before = _settled(metrics_urls, http, 0)
+        counted = _queries(before)
+        if counted is None:
+            return None
         _send(http, model, prompt)
-        after = _settled(metrics_urls, http, _queries(before) + 1)
+        after = _settled(metrics_urls, http, counted + 1)
     except (MetricsError, httpx.HTTPError):
         return None
     found = hit_rate(before, after)
@@ -94,11 +97,11 @@ def _settled(urls: Sequence[str], http: Http, queries: float) -> list[str]:
     end = time.monotonic() + COUNT_DEADLINE_S
     while True:
         pages = fetch(list(urls), api_key=http.api_key)
-        if _queries(pages) >= queries or time.monotonic() > end:
+        if (_queries(pages) or 0) >= queries or time.monotonic() > end:
             return pages
         time.sleep(0.05)
 
 
-def _queries(pages: Sequence[str]) -> float:
+def _queries(pages: Sequence[str]) -> float | None:
     counts = (totals(list(pages), name) for name in ("vllm:prefix_cache_queries", "vllm:gpu_prefix_cache_queries"))
-    return next((count for count in counts if count is not None), 0.0)
+    return next((count for count in counts if count is not None), None)
