@@ -57,7 +57,9 @@ class Client:
         self._key_page = key_page
         self._key = None if api_key is None else clean_key(api_key, key_source)
         self.loop = BackgroundLoop()
-        self._http = httpx.AsyncClient(transport=StampedTransport(), trust_env=False, timeout=None)
+        transport = StampedTransport()
+        self._turns = transport.turns
+        self._http = httpx.AsyncClient(transport=transport, trust_env=False, timeout=None)
         self._headers: dict[str, Any] = {"OpenAI-Organization": openai.Omit(), "OpenAI-Project": openai.Omit()}
         if self._key is None:
             self._headers["Authorization"] = openai.Omit()
@@ -169,6 +171,7 @@ class Client:
         return None, None
 
     async def _stream(self, reading: Reading, messages: Messages, body: dict[str, Any]) -> None:
+        await self._turns.take()
         token = TAP.set(reading)
         try:
             manager = self._sdk.chat.completions.with_streaming_response.create(

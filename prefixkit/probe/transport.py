@@ -12,6 +12,7 @@ import httpx
 
 from prefixkit.probe.connection import Connection, open_connection
 from prefixkit.probe.proxies import proxy_for
+from prefixkit.probe.turns import Turns
 from prefixkit.probe.wire import WireError
 
 BODY_LIMIT = 64 * 1024 * 1024
@@ -52,7 +53,7 @@ class _Exchange:
         self.error: WireError | None = None
         self.head: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._tapped = False
+        self.tapped = False
 
     def on_head(self, status: int, headers: list[tuple[bytes, bytes]], first: int, stamp: int) -> None:
         """Wake the transport."""
@@ -60,13 +61,13 @@ class _Exchange:
         if self.tap is not None:
             kind = next((value for name, value in headers if name.lower() == b"content-type"), b"")
             self.tap.on_head(status, kind.decode("latin-1").lower(), first, stamp)
-            self._tapped = 200 <= status < 300
+            self.tapped = 200 <= status < 300
         if not self.head.done():
             self.head.set_result(None)
 
     def on_body(self, data: bytes, stamp: int) -> None:
         """Hand a piece to the tap, or keep it for the SDK."""
-        if self._tapped and self.tap is not None:
+        if self.tapped and self.tap is not None:
             self.tap.on_body(data, stamp)
         elif len(self.body) + len(data) > BODY_LIMIT:
             raise WireError("bad_response", "the answer is longer than 64 MiB")
@@ -115,12 +116,13 @@ class _Body(httpx.AsyncByteStream):
 class StampedTransport(httpx.AsyncBaseTransport):
     """Keep-alive HTTP/1.1 with a clock; a `TAP` set in the calling task receives stamps and the streamed body."""
 
-    def __init__(self, context: ssl.SSLContext | None = None) -> None:
-        self._context = context
+    def __init__(self) -> None:
+        self.turns = Turns()
+        self._context: ssl.SSLContext | None = None
         self._pools: dict[tuple[str, str, int], list[Connection]] = {}
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request whose body is whole; return when the answer's header is in."""
+        """Send a request whose body is whole; return when the answer's header is in, or all of it where a tap takes it."""
         body = await request.aread()
         url = request.url
         key = (url.scheme, url.host, url.port or (443 if url.scheme == "https" else 80))
@@ -133,6 +135,9 @@ class StampedTransport(httpx.AsyncBaseTransport):
             try:
                 await self._send(connection, request, body, exchange)
                 await exchange.head
+                if exchange.tapped:
+                    await exchange.done
+                    await self.turns.take()
             except BaseException:
                 connection.close()
                 raise
