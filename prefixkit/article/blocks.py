@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pandas as pd
 
 from prefixkit.article.data import Data
 from prefixkit.article.section import Context, Section, Table, joined
 from prefixkit.claims import Claims
-from prefixkit.experiments.blocks import Setting, recommend, settings
 from prefixkit.figures import blocks as figures
 from prefixkit.figures.style import Picture
+
+if TYPE_CHECKING:
+    from prefixkit.experiments.blocks import Setting
 
 NAME = "blocks"
 
 
 def found(data: Data) -> list[Setting]:
     """Return the measured settings of arm on."""
+    if not data.probes("on", NAME):
+        return []
+    # The experiments bring the client along, which most articles do without.
+    from prefixkit.experiments.blocks import settings
+
     return settings(data.arm("on").records)
+
+
+def best(data: Data) -> Setting | None:
+    """Return the setting to take, or None where none was measured."""
+    measured = found(data)
+    if not measured:
+        return None
+    from prefixkit.experiments.blocks import recommend
+
+    return recommend(measured)
 
 
 def claim(data: Data, claims: Claims) -> None:
@@ -29,10 +48,12 @@ def claim(data: Data, claims: Claims) -> None:
         claims.add(f"blocks_{index}_predicted", row.predicted_rate, "fraction", source=source)
         claims.add(f"blocks_{index}_tail_tokens", row.tail_tokens, "tokens", source=source)
         claims.add(f"blocks_{index}_ttft_ms", row.ttft_ms, "ms", source=f"{source}, median ttft_ms")
-    best = recommend(found(data))
+    chosen = best(data)
     source = "on: blocks, lowest median TTFT; within 5 % the smallest capacity"
-    claims.add("blocks_recommended_block_size", best.block_size if best else None, "tokens", source=source)
-    claims.add("blocks_recommended_capacity_tokens", best.capacity_tokens if best else None, "tokens", source=source)
+    claims.add("blocks_recommended_block_size", chosen.block_size if chosen else None, "tokens", source=source)
+    claims.add(
+        "blocks_recommended_capacity_tokens", chosen.capacity_tokens if chosen else None, "tokens", source=source
+    )
 
 
 def _picture(ctx: Context) -> Picture | None:

@@ -54,8 +54,8 @@ def claim(data: Data, claims: Claims) -> None:
         claims.add(f"{key}_hit_rate", row["hit_rate"], "fraction", source=f"{source}, cached_tokens / prompt_tokens")
         claims.add(f"{key}_predicted", row["predicted_rate"], "fraction", source=f"{source}, LRU of that size")
         claims.estimate(f"{key}_ttft_ms", row["ttft"], "ms", f"{source}, ttft_ms")
-    capacity = rows["capacity_tokens"].dropna() if len(rows) else []
-    claims.add("eviction_capacity_tokens", float(capacity.iloc[0]) if len(capacity) else None, "tokens",
+    capacity = list(rows["capacity_tokens"].dropna()) if len(rows) else []
+    claims.add("eviction_capacity_tokens", float(capacity[0]) if capacity else None, "tokens",
                source="on: eviction, capacity as the server reports it")  # fmt: skip
     below = rows[rows["load"] <= 1]["hit_rate"].max() if len(rows) else None
     above = rows[rows["load"] > 1]["hit_rate"].min() if len(rows) else None

@@ -33,7 +33,7 @@ def places(rows: pd.DataFrame) -> list[tuple[str, str | None, pd.DataFrame]]:
         found.append(("unchanged", None, same))
     changed = rows[rows["place"].notna()]
     plain = changed[changed["border"].isna()]
-    found += [(f"at_{round(100 * float(p))}", None, own) for p, own in plain.groupby("position")]
+    found += [(f"at_{round(100 * float(str(p)))}", None, own) for p, own in plain.groupby("position")]
     for border in ("before", "at", "after"):
         if len(own := changed[changed["border"] == border]):
             found.append((f"border_{border}", border, own))

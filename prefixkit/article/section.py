@@ -39,9 +39,9 @@ class Context:
         claim = self.claims.get(name)
         if claim is None:
             return ""
-        if claim.unit == "text":
+        if claim.value is None or isinstance(claim.value, str):
             return str(claim.value) if claim.value is not None else "–"
-        return text(claim, self.words.lang, "" if claim.unit == "fraction" or claim.value is None else "value")
+        return text(claim, self.words.lang, "" if claim.unit == "fraction" else "value")
 
     def ci(self, name: str) -> str:
         """Return a claim with its interval in brackets, as a cell of a table."""

@@ -126,8 +126,8 @@ def _breaks(ctx: Context) -> Table | None:
         counts = (ctx.cell(f"workload_break_{i}_{c}") for c in ("requests", "tokens_after", "first_token"))
         rows.append((where, kind, *counts, f"{found.get('line')}, {found.get('other_line')}", *texts))
     heads = ("where", "kind", "requests", "tokens_after", "first_token", "line_numbers")
-    heads = (*heads, "texts") if ctx.data.settings.show_prompts else heads
-    return Table(heads, tuple(rows)) if rows else None
+    shown = ("texts",) if ctx.data.settings.show_prompts else ()
+    return Table((*heads, *shown), tuple(rows)) if rows else None
 
 
 def _sentences(ctx: Context) -> str:

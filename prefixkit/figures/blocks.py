@@ -23,7 +23,7 @@ def grid(rows: pd.DataFrame, words: Words) -> Picture:
                     ax.plot([place - 0.3, place + 0.3], [own.median()] * 2, color=COLOURS["on"], linewidth=2)
             ax.set_xticks(range(len(keys)), names, rotation=20 if len(keys) > 2 else 0)
             ax.grid(visible=False, axis="x")
-            ax.set_xlim(-0.6, len(keys) - 0.4)
+            ax.set(xlabel=words("axis.block_setting"), xlim=(-0.6, len(keys) - 0.4))
         left.set(ylabel=words("axis.cached_share"), ylim=(0, 1.05))
         left.set_title(words("figure.blocks.left"))
         percents(left.yaxis)

@@ -19,9 +19,11 @@ def staircase(rows: pd.DataFrame, words: Words) -> Picture:
                 ax.scatter(own["request"], own[column], color=colour, marker=mark, s=24, zorder=3)
         first = rows[rows["repeat"] == rows["repeat"].min()].sort_values("request")
         end = first.iloc[-1]
-        for column, colour in (("queries", COLOURS["reference"]), ("hits", COLOURS["on"])):
-            note(ax, float(end["request"]), float(end[column]), words(f"figure.counters.{column}"), colour, ha="right",
-                 va="bottom", xytext=(-4, 6), textcoords="offset points")  # fmt: skip
+        note(ax, float(end["request"]), float(end["queries"]), words("figure.counters.queries"), COLOURS["reference"],
+             ha="right", va="bottom", xytext=(-8, 5), textcoords="offset points")  # fmt: skip
+        # Below the last three steps, where no line passes.
+        note(ax, float(end["request"]), float(first["hits"].iloc[-min(3, len(first))]), words("figure.counters.hits"),
+             COLOURS["on"], ha="right", va="top", xytext=(0, -5), textcoords="offset points")  # fmt: skip
         ax.set(
             xlabel=words("axis.request"), ylabel=words("axis.tokens"), xlim=(0, None), ylim=(0, end["queries"] * 1.12)
         )

@@ -77,12 +77,12 @@ def canvas(columns: int = 1, *, height: float = HEIGHT, rows: int = 1, **subplot
 
 def thousands(axis: Axis) -> None:
     """Write an axis' numbers with a comma for thousands."""
-    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}" if x == round(x) else f"{x:g}"))
+    axis.set_major_formatter(FuncFormatter(lambda x, _: (f"{x:,.0f}" if x == round(x) else f"{x:g}").replace("-", "−")))
 
 
 def percents(axis: Axis) -> None:
     """Write an axis' fractions as percentages."""
-    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x * 100:.0f} %"))
+    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x * 100:.0f} %".replace("-", "−")))
 
 
 def note(ax: Axes, x: float, y: float, text: str, colour: str = GREY, **options: Any) -> None:
