@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from prefixkit.doctor.check import Check
+from prefixkit.doctor.live import answered
 from prefixkit.errors import ProbeError
 from prefixkit.probe import Client, Probe
 from prefixkit.probe.proxies import is_loopback
@@ -71,7 +72,7 @@ def model_check(wanted: str | None, served: Served) -> tuple[str | None, list[Ch
 
 def chat_checks(probe: Probe, has_key: bool) -> list[Check]:
     """Return what a first tiny chat shows: key, model and form of the answer."""
-    if probe.error is None:
+    if answered(probe):
         key = "the key was accepted" if has_key else "no key is needed"
         return [Check("key", "ok", key), Check("chat", "ok", "a one-token chat was answered")]
     message, _, remedy = probe.error["message"].partition(" -> ")

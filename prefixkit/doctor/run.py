@@ -10,7 +10,7 @@ from prefixkit.doctor.check import Check, Diagnosis
 from prefixkit.doctor.client_config import ClientConfig, config_checks, read_client_config
 from prefixkit.doctor.connection import ask_models, chat_checks, model_check, proxy_check
 from prefixkit.doctor.differ import Tokenize
-from prefixkit.doctor.live import LiveTest
+from prefixkit.doctor.live import LiveTest, answered
 from prefixkit.doctor.live_checks import live_checks
 from prefixkit.doctor.prompts import Prompt, prompt_checks, read_prompts
 from prefixkit.doctor.server_log import LogFacts, log_check, read_log
@@ -69,7 +69,7 @@ def diagnose(
         ping = client.probe([{"role": "user", "content": "ping"}])
         checks += chat_checks(ping, api_key is not None)
         tokenize = _tokenizer(client) if prompts else None
-        if ping.error is None and live:
+        if answered(ping) and live:
             test = LiveTest(client, metrics_urls or [places.metrics], cache.config, version, served.max_model_len)
             test.run()
             checks += [*live_checks(test), *explain(test.evidence(cache.enabled, cache.block_size, _per_engine(cache)))]

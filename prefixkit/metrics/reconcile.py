@@ -63,7 +63,8 @@ def reconcile(
     to be cached in all of them. `before` and `after` are the metrics pages, for preemptions, KV capacity and sources.
     """
     run = [p for p in probes if not p.get("superseded")]
-    good = [p for p in run if not p.get("error") and p.get("prompt_tokens")]
+    # A request that failed after its usage was told has passed through the cache like any other.
+    good = [p for p in run if p.get("prompt_tokens")]
     asked = sum(int(p["prompt_tokens"]) for p in good)
     cached = [p.get("cached_tokens") for p in good]
     reported = None if not good or any(c is None for c in cached) else sum(int(c) for c in cached if c is not None)
@@ -175,7 +176,7 @@ def _shortfall(f: _Facts, config: CacheConfig) -> tuple[str, str]:
 
 
 def _ttfts(probes: Sequence[Mapping[str, Any]]) -> list[float]:
-    return [float(p["ttft_ms"]) for p in probes if p.get("ttft_ms") is not None]
+    return [float(p["ttft_ms"]) for p in probes if p.get("ttft_ms") is not None and not p.get("error")]
 
 
 def _pages(given: str | Sequence[str]) -> list[Page]:

@@ -39,7 +39,7 @@ def test_cached_tokens_that_are_not_reported_are_never_zero() -> None:
 
 
 def test_superseded_and_failed_probes_are_left_out() -> None:
-    extra = [probe(9000, 0, superseded=True), {**probe(9000, 0), "error": {"kind": "http", "message": "no"}}]
+    extra = [probe(9000, 0, superseded=True), {**probe(0, None), "error": {"kind": "http", "message": "no"}}]
     assert reconcile(rate(5000, 3840), [*RUN, *extra], 3840).agree is True
 
 
