@@ -31,6 +31,9 @@ def notes(
     yield from _nominal(records)
     for key, reasons in dropped.items():
         yield f"left out of {key}: " + ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items())) + "."
+    profiles = sorted({str(r["profile"]) for r in records if r.get("profile")})
+    if len(profiles) > 1:
+        yield f"Records of several profiles are fitted together: {', '.join(profiles)}."
     newer = sorted({str(r["schema"]) for r in records if isinstance(r.get("schema"), int) and r["schema"] > SCHEMA})
     if newer:
         yield f"Records of schema {', '.join(newer)} are newer than this package reads (schema {SCHEMA})."

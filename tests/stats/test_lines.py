@@ -196,6 +196,11 @@ def test_nominal_lengths_are_called_nominal() -> None:
     assert any("4,096 is 801" in note for note in fit(records).notes)
 
 
+def test_mixed_profiles_are_called_out() -> None:
+    records = [{**r, "profile": "cpu" if r["arm"] == "on" else "gpu"} for r in run()]
+    assert "Records of several profiles are fitted together: cpu, gpu." in fit(records).notes
+
+
 def test_the_html_is_escaped() -> None:
     found = fit([probe("off", "cold", x, 1.0 * x, schema=2) for x in LENGTHS])
     assert "<script" not in found._repr_html_()
