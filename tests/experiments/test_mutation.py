@@ -98,3 +98,12 @@ def test_arm_off_is_cold_throughout_and_predicts_nothing(tmp_path: Path) -> None
     records = measure(profile(tmp_path, switch=False, length=False, mutation=MUTATION), "off", tmp_path / "out")
     assert {p["phase"] for p in sent(records)} == {"cold"}
     assert {p["condition"]["predicted_cached_tokens"] for p in sent(records)} == {0}
+
+
+def test_chinese_prompts_are_changed_by_the_character(tmp_path: Path) -> None:
+    path = profile(tmp_path, language="zh", switch=False, length=False, mutation={**MUTATION, "repeats": 1})
+    probes = sent(measure(path, "on", tmp_path / "out"), variant="changed")
+    assert len(probes) == 8
+    for probe in probes:
+        assert probe["cached_tokens"] == probe["condition"]["predicted_cached_tokens"]
+        assert probe["cached_tokens"] <= probe["condition"]["position_tokens"]
