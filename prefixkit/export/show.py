@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import re
 from typing import TYPE_CHECKING, Any
 
 from prefixkit.errors import RenderError
+from prefixkit.export.svg import draw
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,16 +18,6 @@ def literal(text: str) -> str:
     """Return Markdown that prints `text` as it is, on one line: nothing in it is markup."""
     flat = " ".join(text.split())
     return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", flat)
-
-
-def svg(figure: Any, salt: str) -> str:
-    """Return a matplotlib figure as SVG; the same figure gives the same bytes."""
-    import matplotlib as mpl
-
-    buffer = io.BytesIO()
-    with mpl.rc_context({"svg.hashsalt": salt, "svg.fonttype": "path"}):
-        figure.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None, "Creator": None})
-    return buffer.getvalue().decode("utf-8")
 
 
 def _table(frame: pd.DataFrame) -> str:
@@ -55,7 +45,7 @@ def show(obj: Any, *, label: str, caption: str, alt: str = "") -> None:
             )
         import matplotlib.pyplot as plt
 
-        data = {"image/svg+xml": svg(obj, label), "text/plain": details["alt"]}
+        data = {"image/svg+xml": draw(obj, label), "text/plain": details["alt"]}
         plt.close(obj)
     else:
         data = {"text/html": _table(obj), "text/plain": obj.to_string()}

@@ -245,11 +245,22 @@ local references = {
   end,
 }
 
--- 6. Typst: alternative text, which pandoc's writer drops.
+local function boxed(class, blocks)
+  if html then return pandoc.Blocks{ pandoc.Div(blocks, { class = class }) } end
+  return pandoc.Blocks{ pandoc.RawBlock("typst", "#" .. class .. "[") } .. blocks .. pandoc.Blocks{ pandoc.RawBlock("typst", "]") }
+end
+
+-- 6. Typst: alternative text, which pandoc's writer drops; only a table of more rows than LONG may part over pages.
+local LONG = 12
 local alternative = {
   Math = function(el)
     return pandoc.RawInline("typst", ("#math.equation(block: %s, alt: %s, %s)"):format(
       tostring(el.mathtype == "DisplayMath"), quoted(el.text), typst(pandoc.Inlines{ el })))
+  end,
+  Table = function(el)
+    local rows = 0
+    for _, body in ipairs(el.bodies) do rows = rows + #body.body end
+    if rows > LONG then return boxed("long", pandoc.Blocks{ el }) end
   end,
   Figure = function(el)
     local img
@@ -258,11 +269,6 @@ local alternative = {
       quoted(img.src), quoted(img.attributes.alt), typst(el.caption.long), el.identifier ~= "" and (" <" .. el.identifier .. ">") or ""))
   end,
 }
-
-local function boxed(class, blocks)
-  if html then return pandoc.Blocks{ pandoc.Div(blocks, { class = class }) } end
-  return pandoc.Blocks{ pandoc.RawBlock("typst", "#" .. class .. "[") } .. blocks .. pandoc.Blocks{ pandoc.RawBlock("typst", "]") }
-end
 
 -- The cells, told apart by the markers that markdown.py writes.
 local function split(doc)
