@@ -51,7 +51,8 @@ def notebook(*cells: NotebookNode, lang: str = "en") -> NotebookNode:
         if cell.cell_type == "code":
             count += 1
             cell.execution_count = count
-    return v4.new_notebook(cells=list(cells), metadata={"prefixkit": {"lang": lang}})
+    metadata = {"prefixkit": {"lang": lang}, "language_info": {"name": "python"}}
+    return v4.new_notebook(cells=list(cells), metadata=metadata)
 
 
 def saved(book: NotebookNode, path: Path) -> str:
