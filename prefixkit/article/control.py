@@ -44,8 +44,8 @@ def _share(control: list[float], off: list[float]) -> Estimate:
     if a is None or b is None:
         return Estimate(None)
     found = reduction(a, b, n=len(control) + len(off))
-    ends = [None if end is None else -end for end in (found.value, found.high, found.low)]
-    return Estimate(*ends, found.n, "fraction", found.method)
+    value, low, high = (None if end is None else -end for end in (found.value, found.high, found.low))
+    return Estimate(value, low, high, found.n, "fraction", found.method)
 
 
 def claim(data: Data, claims: Claims) -> None:

@@ -40,12 +40,11 @@ def claim(data: Data, claims: Claims) -> None:
     for arm, line in found.fit.arms.items():
         claims.estimate(f"reference_slope_{arm}_ms_per_1k", line.slope, "ms/1k", SOURCE)
         claims.estimate(f"reference_intercept_{arm}_ms", line.intercept, "ms", SOURCE)
-    for line in found.printed:
-        claims.add(f"reference_printed_intercept_{line.arm}_ms", line.intercept_ms, "ms", source="as printed there")
-        claims.add(
-            f"reference_printed_slope_{line.arm}_ms_per_1k", line.slope_ms_per_1k, "ms/1k", source="as printed there"
-        )
-        claims.add(f"reference_printed_miss_{line.arm}_ms", abs(line.worst_ms), "ms", source=SOURCE)
+    for shown in found.printed:
+        name, source = f"reference_printed_{{}}_{shown.arm}_ms", "as printed there"
+        claims.add(name.format("intercept"), shown.intercept_ms, "ms", source=source)
+        claims.add(f"{name.format('slope')}_per_1k", shown.slope_ms_per_1k, "ms/1k", source=source)
+        claims.add(name.format("miss"), abs(shown.worst_ms), "ms", source=SOURCE)
     claims.estimate("reference_slope_reduction", found.fit.slope_reduction, "fraction", SOURCE)
     claims.estimate("reference_intercept_difference_ms", found.fit.intercept_difference, "ms", SOURCE)
     claims.add("reference_unit_tokens", found.tokens_per_unit, "tokens", source=SOURCE)

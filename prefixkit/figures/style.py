@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -67,9 +68,42 @@ def house() -> Iterator[None]:
         yield
 
 
+class HouseFigure(Figure):
+    """A figure whose SVG is compact, drawn once, and the same bytes each time."""
+
+    _svg: bytes | None = None
+
+    def savefig(self, fname: Any, **options: Any) -> None:
+        """Save as matplotlib does; `format="svg"` goes into a file object and is shortened."""
+        if options.get("format") != "svg":
+            super().savefig(fname, **options)
+            return
+        if self._svg is None:
+            buffer = io.BytesIO()
+            with matplotlib.rc_context({"svg.fonttype": "path", "svg.hashsalt": "prefixkit"}):
+                metadata = {"Date": None, "Creator": None}
+                super().savefig(buffer, format="svg", bbox_inches="tight", metadata=metadata)
+            self._svg = shorten(buffer.getvalue().decode("utf-8")).encode("utf-8")
+        fname.write(self._svg)
+
+
+def shorten(svg: str) -> str:
+    """Drop comments, metadata and indentation of matplotlib's SVG and round its coordinates to 0.01 pt."""
+    svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"-?\d+\.\d{3,}", _rounded, svg)
+    # Text is drawn as paths, so no blank between elements is part of it.
+    return re.sub(r">\s+<", "><", re.sub(r"[ \n]+", " ", svg)).strip() + "\n"
+
+
+def _rounded(found: re.Match[str]) -> str:
+    value = float(found[0])
+    # Scales of glyphs are small numbers whose last digits count.
+    return f"{value:.2f}".rstrip("0").rstrip(".") if abs(value) >= 1 else f"{value:.6g}"
+
+
 def canvas(columns: int = 1, *, height: float = HEIGHT, rows: int = 1, **subplots: Any) -> tuple[Figure, list[Axes]]:
     """Return an empty figure of the article's width and its axes, row by row."""
-    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    figure = HouseFigure(figsize=(WIDTH, height), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(rows, columns, squeeze=False, **subplots)
     return figure, [ax for row in axes for ax in row]
@@ -101,8 +135,7 @@ def render(figure: Figure, kind: str) -> bytes:
     """Return the figure as `svg` or `png`; equal figures give equal bytes."""
     buffer = io.BytesIO()
     with house():
-        metadata = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
-        figure.savefig(buffer, format=kind, dpi=DPI, metadata=metadata)
+        figure.savefig(buffer, format=kind, dpi=DPI, metadata={"Software": None} if kind == "png" else None)
     return buffer.getvalue()
 
 
