@@ -18,18 +18,30 @@ MAX_CORRELATION = 0.999
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Attribution:
-    """What an uncached and a cached token cost, ms per 1,000, and what is left of a cached one."""
+    """What an uncached and a cached token cost, ms per 1,000, and what attention adds where the costs curve."""
 
     base_ms: Estimate
     uncached: Estimate
     cached: Estimate
     cached_share: Estimate
+    attention: Estimate
     n: int
     dropped: dict[str, int]
     status: str
     note: str
     tokens_range: tuple[float, float] | None = None
     regression: Regression | None = None
+
+    def row(self, uncached: float, cached: float) -> tuple[float, ...]:
+        """Return the columns of a request in the middle of the run."""
+        assert self.regression is not None
+        curve = (attended(uncached, cached),) if self.attention.status == "ok" else ()
+        return (uncached, cached, *curve, *[0.0] * (self.regression.columns - 2 - len(curve)))
+
+
+def attended(uncached: Any, cached: Any) -> Any:
+    """Return the pairs of tokens that attention computes, in millions: each uncached token with all before it."""
+    return uncached * (cached + uncached / 2) / 1e6
 
 
 def attribution(records: Iterable[Mapping[str, Any]]) -> Attribution:
@@ -54,11 +66,12 @@ def attribution(records: Iterable[Mapping[str, Any]]) -> Attribution:
     if problem:
         empty = missing(*problem, n=len(kept), unit="ms/1k tokens")
         share = missing(*problem, n=len(kept), unit="fraction")
-        return Attribution(missing(*problem, n=len(kept), unit="ms"), empty, empty, share, len(kept), dropped, *problem)
+        level = missing(*problem, n=len(kept), unit="ms")
+        return Attribution(level, empty, empty, share, empty, len(kept), dropped, *problem)
     y = np.array([p["ttft_ms"] for p in kept], dtype=float)
-    columns = np.column_stack([tokens - hit, hit, _trends([str(p["arm"]) for p in kept])])
-    model = regress(y, columns, scale_by=tokens - hit)
-    rest = [0.0] * (columns.shape[1] - 2)
+    trends = _trends([str(p["arm"]) for p in kept])
+    model, curved = _model(y, tokens - hit, hit, trends)
+    rest = [0.0] * (model.columns - 2)
     n, method = len(kept), model.method
     uncached, still = model.coefficient(0).scaled(PER_1K), model.coefficient(1).scaled(PER_1K)
     return Attribution(
@@ -66,8 +79,23 @@ def attribution(records: Iterable[Mapping[str, Any]]) -> Attribution:
         uncached=uncached.estimate(n=n, unit="ms/1k tokens", method=method),
         cached=still.estimate(n=n, unit="ms/1k tokens", method=method),
         cached_share=_share(model, n),
+        attention=model.coefficient(2).estimate(n=n, unit="ms/million pairs", method=method) if curved else missing(
+            "not-seen", "Costs grow in proportion to tokens: no quadratic term seen.", n=n, unit="ms/million pairs"
+        ),
         n=n, dropped=dropped, status="ok", note="", tokens_range=(tokens.min(), tokens.max()), regression=model,
     )  # fmt: skip
+
+
+def _model(y: Floats, uncached: Floats, hit: Floats, trends: Floats) -> tuple[Regression, bool]:
+    """Return the model, with the quadratic term of attention where it is clear (5 %), and whether it is in."""
+    plain = regress(y, np.column_stack([uncached, hit, trends]), scale_by=uncached)
+    pairs = attended(uncached, hit)
+    if len(np.unique(pairs)) < 4 or len(y) < 10:
+        return plain, False
+    curved = regress(y, np.column_stack([uncached, hit, pairs, trends]), scale_by=uncached)
+    if curved.exact or not curved.robust or curved.coefficient(2).p_value() > 0.05:
+        return plain, False
+    return curved, True
 
 
 def _problem(tokens: Floats, hit: Floats, unreported: bool) -> tuple[str, str] | None:

@@ -42,9 +42,8 @@ def worth(
     if not low <= total <= high:
         status, note = "extrapolated", f"{total:,} tokens are outside the measured {low:,.0f} to {high:,.0f}."
     fitted, n = model.regression, model.n
-    rest = [0.0] * (fitted.columns - 2)
-    off, on = fitted.at(float(total), 0.0, *rest), fitted.at(float(total - cached), float(cached), *rest)
-    saved = fitted.combination({0: float(cached), 1: -float(cached)})
+    without, given = model.row(total, 0), model.row(total - cached, cached)
+    off, on, saved = fitted.at(*without), fitted.at(*given), fitted.difference(without, given)
 
     def told(found: Contrast) -> Estimate:
         return found.estimate(n=n, unit="ms", method=fitted.method, status=status, note=note)

@@ -43,6 +43,8 @@ def repeats_needed(records: Iterable[Mapping[str, Any]], precision: float) -> Re
         return Repeats(reduction, precision, have, None, f"More than {MAX_NEEDED} repeats: reduce the noise instead.")
     needed = int(enough[0])
     note = f"{have} repeats give +-{half:.1%}; +-{precision:.1%} needs about {needed}."
+    if half <= precision:
+        note = f"{have} repeats give +-{half:.1%}, within the wanted +-{precision:.1%}."
     return Repeats(reduction, precision, have, needed, note)
 
 

@@ -20,6 +20,14 @@ def test_both_costs_are_found() -> None:
     assert found.n == 100
 
 
+def test_attention_enters_where_costs_curve_and_predictions_follow_it() -> None:
+    straight, curved = attribution(run()), attribution(run(curve=8.0))
+    assert straight.attention.status == "not-seen"
+    assert curved.attention.value == pytest.approx(16.0, abs=2.0)
+    found = worth(curved, system=3000, history=0, question=500, output=1)
+    assert found.off_ms.value == pytest.approx(36 + 207.6 * 3.5 + 8 * 3.5**2, abs=15)
+
+
 def test_unreported_hits_are_left_out_and_counted_not_taken_for_zero() -> None:
     records = [{**r, "cached_tokens": None} if r["phase"] == "warm" else r for r in run()]
     found = attribution(records)
