@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass
 
 SLACK_MIB = 512
+FALLING_MIB = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,18 @@ def holders() -> list[Holder]:
         for row in rows
         if len(row) >= 3 and row[0].isdigit() and row[1].isdigit()
     ]
+
+
+def wait_settled(timeout_s: float = 30.0) -> None:
+    """Wait while GPU memory is still being given back, say by a server whose notebook was killed."""
+    end = time.monotonic() + timeout_s
+    before = used_mib()
+    while before and time.monotonic() < end:
+        time.sleep(0.5)
+        now = used_mib()
+        if all(now.get(i, 0) >= used - FALLING_MIB for i, used in before.items()):
+            return
+        before = now
 
 
 def wait_released(before: dict[str, int], timeout_s: float = 30.0) -> str:

@@ -65,6 +65,7 @@ def _start(params: Params, log_path: Path | None, progress: Progress) -> Server:
         for note in (*notes, *made.notes):
             progress(f"note: {note}")
         log = _open_log(path, made)
+        gpu.wait_settled()
         gpu_before = gpu.used_mib()
         progress(f"starting vLLM {made.version or '(version unknown)'} on port {port}, log: {shown(path)}")
         child = process.start(made.argv, env=env, cwd=paths.ROOT, log_path=path, lock_fd=lock_fd, cleanup=made.cleanup)

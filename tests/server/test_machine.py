@@ -57,6 +57,14 @@ def test_gpu_memory_and_its_holders_are_read() -> None:
     assert [str(h) for h in gpu.holders()] == [f"pid {os.getpid()} (VLLM::EngineCore, 28.3 GiB)"]
 
 
+def test_a_start_waits_while_memory_is_still_falling(monkeypatch: pytest.MonkeyPatch) -> None:
+    readings = [{"0": 30000}, {"0": 20000}, {"0": 500}, {"0": 500}]
+    monkeypatch.setattr(gpu, "used_mib", lambda: readings.pop(0))
+    monkeypatch.setattr(gpu.time, "sleep", lambda _: None)
+    gpu.wait_settled()
+    assert readings == []
+
+
 @pytest.mark.usefixtures("nvidia_smi")
 def test_memory_that_does_not_come_back_is_said_with_its_holders() -> None:
     assert gpu.wait_released({"0": 29900, "1": 0}) == ""
