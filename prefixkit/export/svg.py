@@ -12,6 +12,9 @@ LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
 HEAD = re.compile(r"<\?xml.*?\?>|<!DOCTYPE.*?>|<metadata>.*?</metadata>", re.DOTALL)
 ID = re.compile(r' id="([^"]*)"')
 REFERENCE = re.compile(r'(?<=href="#)[^"]+|(?<=url\(#)[^)]+')
+GLYPH = re.compile(r'd="([^"]*)"\s+transform="scale\(0\.015625\)"')
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+COMMAND = re.compile(r" ?([A-Za-z]) ?")
 MOVED_GLYPH = re.compile(r'(<use [^>]*?)transform="translate\((\S+) (\S+)\)"/>')
 
 
@@ -28,11 +31,26 @@ def draw(figure: Any, salt: str) -> str:
 def compact(picture: str) -> str:
     """Return an SVG half as long: coordinates to a hundredth of a point, short ids, no metadata or indentation."""
     flat = re.sub(r"\s*\n\s*", "\n", HEAD.sub("", picture)).strip()
-    flat = COORDINATES.sub(lambda part: LONG_NUMBER.sub(_rounded, part[0]), flat)
+    flat = GLYPH.sub(_coarser, flat)
+    flat = COORDINATES.sub(_shorter, flat)
     flat = MOVED_GLYPH.sub(_placed, flat)
     short = {name: f"i{number}" for number, name in zip(count(), dict.fromkeys(REFERENCE.findall(flat)))}
     flat = ID.sub(lambda found: f' id="{short[found[1]]}"' if found[1] in short else "", flat)
     return REFERENCE.sub(lambda found: short[found[0]], flat)
+
+
+def _coarser(glyph: re.Match[str]) -> str:
+    """Draw a letter on a grid of 640 steps to its height instead of 6400."""
+    outline = NUMBER.sub(lambda number: f"{float(number[0]) / 10:.0f}", glyph[1])
+    return f'd="{outline}" transform="scale(0.15625)"'
+
+
+def _shorter(part: re.Match[str]) -> str:
+    rounded = LONG_NUMBER.sub(_rounded, part[0])
+    if not rounded.startswith("d="):
+        return rounded
+    outline = COMMAND.sub(r"\1", " ".join(rounded[3:-1].split()))
+    return f'd="{outline}"'
 
 
 def _rounded(number: re.Match[str]) -> str:

@@ -51,7 +51,7 @@ def chinese() -> object:
     return notebook(
         markdown("# 缓存"),
         markdown("命中率为 {{ hit_rate_switch }}。", "abstract"),
-        markdown("## 方法 {#sec-method}\n\n见 [@fig-line] 与 [@sec-method]，“引号”就在\n此处。"),
+        markdown("## 方法 {#sec-method}\n\n见 [@fig-line] 与 [@sec-method]，“引号”就在\n此处。 下一句。"),
         code("draw()", figure(caption="一条线。", alt="一条上升的线")),
         lang="zh",
     )

@@ -123,7 +123,7 @@ def test_chinese_words_and_references(chinese_article: str) -> None:
     page = str(ArticleHTMLExporter().from_filename(chinese_article)[0])
     text = text_of(page)
     assert "图\N{NO-BREAK SPACE}1. 一条线。" in text and "第 1 节" in text and "目录" in text and "摘要" in text
-    assert "“引号”就在此处。" in text
+    assert "“引号”就在此处。下一句。" in text
     assert '<html lang="zh-CN">' in page
     assert "Article Han" in page
 

@@ -32,11 +32,16 @@ def test_a_compact_picture_is_whole_and_every_reference_has_its_target() -> None
 
 
 def test_letters_keep_their_places() -> None:
-    letters = '<svg>\n <defs>\n  <path id="T-1" d="M 1.23456 -0.001 z"/>\n </defs>\n <g id="text_1">\n'
-    letters += '  <use xlink:href="#T-1"/>\n  <use xlink:href="#T-1" transform="translate(63.626 0)"/>\n'
-    letters += '  <use xlink:href="#T-1" transform="translate(5 -2.5) scale(0.7)"/>\n </g>\n</svg>'
-    assert compact(letters) == (
-        '<svg>\n<defs>\n<path id="i0" d="M 1.23 -0 z"/>\n</defs>\n<g>\n<use xlink:href="#i0"/>\n'
-        '<use xlink:href="#i0" x="63.63"/>\n'
-        '<use xlink:href="#i0" transform="translate(5 -2.5) scale(0.7)"/>\n</g>\n</svg>'
-    )
+    letter = ' <path id="T-1" d="M 1234.5 -4 L 10 0 z" transform="scale(0.015625)"/>'
+    places = ("", ' transform="translate(63.626 0)"', ' transform="translate(5 -2.5) scale(0.7)"')
+    uses = "".join(f'  <use xlink:href="#T-1"{place}/>\n' for place in places)
+    assert compact(f'<svg>\n{letter}\n <g id="text_1">\n{uses} </g>\n</svg>').splitlines() == [
+        "<svg>",
+        '<path id="i0" d="M123 -0L1 0z" transform="scale(0.15625)"/>',
+        "<g>",
+        '<use xlink:href="#i0"/>',
+        '<use xlink:href="#i0" x="63.63"/>',
+        '<use xlink:href="#i0" transform="translate(5 -2.5) scale(0.7)"/>',
+        "</g>",
+        "</svg>",
+    ]

@@ -201,6 +201,18 @@ local shown = {
   end,
 }
 
+-- In Chinese a full-width mark brings its own space along.
+local function without_gaps(inlines)
+  local out, after_mark = pandoc.Inlines{}, false
+  for _, el in ipairs(inlines) do
+    if not (after_mark and (el.t == "Space" or el.t == "SoftBreak")) then out:insert(el) end
+    local text = stringify(el)
+    local last = text:match("[%z\1-\127\194-\244][\128-\191]*$") or ""
+    after_mark = last ~= "" and ("。，、；：！？）》」"):find(last, 1, true) ~= nil
+  end
+  return out
+end
+
 -- 4. Sections get numbers, the appendix letters.
 local section = { 0, 0, 0 }
 local in_appendix = false
@@ -311,6 +323,7 @@ local function article(doc)
   each(cells, shown)
   each(cells, { Header = heading })
   each(cells, references)
+  if words.section == "第" then each(cells, { Inlines = without_gaps }) end
   if not html then each(cells, alternative) end
   local body, cites = pandoc.Blocks{}, false
   for _, c in ipairs(cells) do
