@@ -72,7 +72,7 @@ def model_check(wanted: str | None, served: Served) -> tuple[str | None, list[Ch
 
 def chat_checks(probe: Probe, has_key: bool) -> list[Check]:
     """Return what a first tiny chat shows: key, model and form of the answer."""
-    if answered(probe):
+    if probe.error is None or answered(probe):
         key = "the key was accepted" if has_key else "no key is needed"
         return [Check("key", "ok", key), Check("chat", "ok", "a one-token chat was answered")]
     message, _, remedy = probe.error["message"].partition(" -> ")
