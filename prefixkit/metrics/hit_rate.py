@@ -8,7 +8,7 @@ from typing import Any
 from prefixkit.metrics.cache_config import config_of
 from prefixkit.metrics.engines import Key, Reading, labels_of, read, start_time
 from prefixkit.metrics.families import Family, find_external, find_family, gauges
-from prefixkit.metrics.missing import explain_missing, gauge_rate
+from prefixkit.metrics.missing import explain_missing, gauge_rate, router_page
 from prefixkit.metrics.page import EmptyPageError, MetricsError, Page, parse
 from prefixkit.metrics.result import HitRate, count
 
@@ -55,6 +55,9 @@ def _between(before: list[Page], after: list[Page], version: str | None) -> HitR
     if family is None:
         return _without_counters(after, config.enable_prefix_caching)
     for page, own in zip(after, families, strict=True):
+        relayed = own is not None and all("server" in s.labels for s in page.samples(own.queries))
+        if relayed and (router := router_page(page)) is not None:
+            return router
         if own is None:
             found = explain_missing(page)
             return HitRate(found.status, message=f"one of {len(after)} pages has no counters: {found.message}")

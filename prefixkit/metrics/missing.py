@@ -49,10 +49,9 @@ def explain_missing(page: Page) -> HitRate:
     if half or (page.cut_off and any(n.startswith("vllm:") for n in names)):
         message = f"the page is cut off: {half or 'its last line'} is not whole; read it again"
         return HitRate("not-found", message=message)
-    for start, program in _ROUTERS.items():
-        if any(n.startswith(start) for n in names):
-            message = f"this is the page of {program}; it does not count prefix hits: scrape each engine's own /metrics"
-            return HitRate("wrong-page", message=message)
+    router = router_page(page)
+    if router is not None:
+        return router
     for start, program in _PROGRAMS.items():
         if any(n.startswith(start) for n in names):
             return HitRate(
@@ -73,6 +72,15 @@ def explain_missing(page: Page) -> HitRate:
         return HitRate("wrong-page", message=f"this is no metrics page; it begins with {first!r}")
     some = ", ".join(sorted(names)[:3])
     return HitRate("wrong-page", message=f"this is another program's page; it holds {some}, ...")
+
+
+def router_page(page: Page) -> HitRate | None:
+    """Return a result that says so when a router or gateway wrote this page."""
+    for start, program in _ROUTERS.items():
+        if any(n.startswith(start) for n in page.series):
+            message = f"this is the page of {program}; it does not count prefix hits: scrape each engine's own /metrics"
+            return HitRate("wrong-page", message=message)
+    return None
 
 
 def gauge_rate(pages: list[Page], enabled: bool | None) -> HitRate:

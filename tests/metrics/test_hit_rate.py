@@ -254,6 +254,16 @@ def test_a_router_page_as_the_first_reading_is_not_taken_for_zero() -> None:
     assert rate.message.startswith("before")
 
 
+def test_counters_that_a_router_relays_are_not_read_there() -> None:
+    def page(q: float, h: float) -> str:
+        relayed = counters([(q, h)], family="vllm:gpu_prefix_cache").replace('engine="0"', 'server="http://a:8000"')
+        return relayed + series("vllm:current_qps", 1.0, 'server="http://a:8000"')
+
+    rate = hit_rate(page(0, 0), page(100, 50))
+    assert (rate.status, rate.hit_rate) == ("wrong-page", None)
+    assert "scrape each engine" in rate.message
+
+
 @pytest.mark.parametrize("page", ["", "  \n\n", b"", "# TYPE vllm:prefix_cache_hits_total counter\n"])
 def test_an_empty_page_is_called_empty(page: str | bytes) -> None:
     assert hit_rate(page, page).status == "empty"
