@@ -28,7 +28,7 @@ _PLACEHOLDERS = ("empty", "none", "dummy", "token-abc123", "not-needed", "no-key
 
 @dataclass(frozen=True, slots=True)
 class ClientConfig:
-    """What a client would use; the key is kept out of every repr."""
+    """What a client would use, without the key itself; `oauth_chosen` when a setting picks OAuth over a key."""
 
     client: str
     url: str | None
@@ -38,6 +38,7 @@ class ClientConfig:
     cloud_key: bool
     placeholder: bool
     oauth: bool
+    oauth_chosen: bool
 
 
 def read_client_config(path: str | Path) -> ClientConfig:
@@ -57,7 +58,7 @@ def config_checks(config: ClientConfig, url: str | None, models: list[str] | Non
     names = (("base URL", config.url), ("key", config.has_key or None), ("model", config.model))
     missing = [name for name, value in names if not value]
     checks = []
-    if config.oauth and not config.has_key:
+    if config.oauth_chosen or (config.oauth and not config.has_key):
         found = (
             f"{config.client} signs in with OAuth where an API key is meant; missing: {', '.join(missing) or 'nothing'}"
         )
@@ -65,7 +66,7 @@ def config_checks(config: ClientConfig, url: str | None, models: list[str] | Non
     elif missing:
         found = f"{config.client} configuration lacks: {', '.join(missing)}"
         checks.append(_failed(found, "base URL, key and model must all three be set", 86))
-    if config.has_key and config.oauth:
+    if config.has_key and config.oauth and not config.oauth_chosen:
         found = f"{config.client} holds both an OAuth sign-in and a key: the sign-in may be the one in use"
         checks.append(_failed(found, "sign out of the account, keep the key", 60, "warning"))
     if config.key_problem:
@@ -170,7 +171,7 @@ def _client(leaves: list[tuple[tuple[str, ...], Any]], name: str) -> str:
 
 def _read(client: str, leaves: list[tuple[tuple[str, ...], Any]]) -> ClientConfig:
     url = model = key = ""
-    problem, oauth = "", False
+    problem, oauth, chosen = "", False, False
     for path, value in sorted(leaves, key=lambda leaf: leaf[0][:1] != ("env",)):
         name = _plain(path[-1]) if path else ""
         if any("mcp" in part.lower() for part in path):
@@ -181,7 +182,7 @@ def _read(client: str, leaves: list[tuple[tuple[str, ...], Any]]) -> ClientConfi
         if not isinstance(value, str):
             continue
         if name in ("authmode", "forceloginmethod", "apiprovider", "actmodeapiprovider", "planmodeapiprovider"):
-            oauth = oauth or value.lower() in _OAUTH_VALUES
+            chosen = chosen or value.lower() in _OAUTH_VALUES
         text = _resolved(name, value)
         if _URL.fullmatch(name):
             url = url or text.strip()
@@ -192,7 +193,9 @@ def _read(client: str, leaves: list[tuple[tuple[str, ...], Any]]) -> ClientConfi
         elif _MODEL.fullmatch(name):
             model = model or text.strip()
     placeholder = key.strip().lower() in _PLACEHOLDERS
-    return ClientConfig(client, url or None, model or None, bool(key), problem, _is_cloud(key), placeholder, oauth)
+    return ClientConfig(
+        client, url or None, model or None, bool(key), problem, _is_cloud(key), placeholder, oauth or chosen, chosen
+    )
 
 
 def _keep_key(key: str, problem: str, text: str, source: str) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from prefixkit.metrics import CacheConfig, HitRate, MetricsError, fetch, hit_rat
 from prefixkit.probe import Client, Probe
 
 LONG_TOKENS = 1024
-BUDGET_S = 22.0
+BUDGET_S = 16.0
 _TEXT = """
 river stone market winter garden letter window bridge paper copper valley music tower basket silver forest candle road
 summer mirror field wagon island engine orange ladder cloud table horse apple green water light house plant train

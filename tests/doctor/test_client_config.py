@@ -76,6 +76,7 @@ def test_claude_code_adds_the_version_path_itself(tmp_path: Path) -> None:
             "auth.json",
             "Codex",
         ),
+        ({"OPENAI_API_KEY": "word", "auth_mode": "chatgpt"}, "auth.json", "Codex"),
         ({"apiProvider": "openai-codex", "openAiModelId": "m"}, "cline.json", "Cline"),
     ],
 )
