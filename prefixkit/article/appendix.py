@@ -190,6 +190,8 @@ def _missing(ctx: Context) -> str:
 
 
 def _sentences(ctx: Context) -> str:
+    if not ctx.number("probes_sent"):
+        return joined(ctx.say("appendix.none"), ctx.say("appendix.skips") if _skips(ctx) else "")
     extra = [key for key in ("failed", "retried", "superseded") if ctx.number(f"probes_{key}")]
     return joined(
         ctx.say("appendix.sent"),

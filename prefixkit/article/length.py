@@ -109,8 +109,8 @@ def bands(found: Fit) -> pd.DataFrame:
         for name in ("off", "on")
         if (b := lines(found)[name].band) is not None
     ]  # fmt: skip
-    empty = pd.DataFrame(columns=["series", "prompt_tokens", "mean_ms", "low_ms", "high_ms"])
-    return pd.concat(frames, ignore_index=True) if frames else empty
+    numbers = dict.fromkeys(("prompt_tokens", "mean_ms", "low_ms", "high_ms"), pd.Series(dtype=float))
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame({"series": pd.Series(dtype=str), **numbers})
 
 
 def _picture(ctx: Context) -> Picture | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +20,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from prefixkit.export.svg import draw
+
 # Okabe and Ito's palette: told apart with every common colour blindness, and in grey by their lightness and marks.
 COLOURS = {
     "off": "#D55E00", "on": "#0072B2", "cloud": "#009E73", "control": "#8C5A9E", "reference": "#555555",
@@ -31,7 +32,6 @@ PARTS = ("#56B4E9", "#E69F00", "#999999", "#0072B2")
 WIDTH, HEIGHT = 6.3, 3.7
 DPI = 200
 GREY = "#5f5f5f"
-_FORMATS = ("svg", "png")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,36 +69,20 @@ def house() -> Iterator[None]:
 
 
 class HouseFigure(Figure):
-    """A figure whose SVG is compact, drawn once, and the same bytes each time."""
+    """A figure whose SVG is drawn once, however often it is asked for."""
 
     _svg: bytes | None = None
 
     def savefig(self, fname: Any, **options: Any) -> None:
-        """Save as matplotlib does; `format="svg"` goes into a file object and is shortened."""
+        """Save as matplotlib does; SVG goes into a file object."""
         if options.get("format") != "svg":
             super().savefig(fname, **options)
             return
         if self._svg is None:
             buffer = io.BytesIO()
-            with matplotlib.rc_context({"svg.fonttype": "path", "svg.hashsalt": "prefixkit"}):
-                metadata = {"Date": None, "Creator": None}
-                super().savefig(buffer, format="svg", bbox_inches="tight", metadata=metadata)
-            self._svg = shorten(buffer.getvalue().decode("utf-8")).encode("utf-8")
+            super().savefig(buffer, **options)
+            self._svg = buffer.getvalue()
         fname.write(self._svg)
-
-
-def shorten(svg: str) -> str:
-    """Drop comments, metadata and indentation of matplotlib's SVG and round its coordinates to 0.01 pt."""
-    svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r"-?\d+\.\d{3,}", _rounded, svg)
-    # Text is drawn as paths, so no blank between elements is part of it.
-    return re.sub(r">\s+<", "><", re.sub(r"[ \n]+", " ", svg)).strip() + "\n"
-
-
-def _rounded(found: re.Match[str]) -> str:
-    value = float(found[0])
-    # Scales of glyphs are small numbers whose last digits count.
-    return f"{value:.2f}".rstrip("0").rstrip(".") if abs(value) >= 1 else f"{value:.6g}"
 
 
 def canvas(columns: int = 1, *, height: float = HEIGHT, rows: int = 1, **subplots: Any) -> tuple[Figure, list[Axes]]:
@@ -131,22 +115,12 @@ def interval(ax: Axes, x: float, low: float | None, high: float | None, colour: 
         ax.plot([x, x], [low, high], color=colour, linewidth=width, solid_capstyle="butt", zorder=3)
 
 
-def render(figure: Figure, kind: str) -> bytes:
-    """Return the figure as `svg` or `png`; equal figures give equal bytes."""
-    buffer = io.BytesIO()
-    with house():
-        figure.savefig(buffer, format=kind, dpi=DPI, metadata={"Software": None} if kind == "png" else None)
-    return buffer.getvalue()
-
-
 def save(picture: Picture, folder: Path, name: str) -> list[Path]:
-    """Write NAME.svg, NAME.png and NAME.csv to `folder`; return their paths."""
+    """Write NAME.svg, NAME.png and NAME.csv to `folder`; return their paths. Equal figures give equal bytes."""
     folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for kind in _FORMATS:
-        path = folder / f"{name}.{kind}"
-        path.write_bytes(render(picture.figure, kind))
-        paths.append(path)
-    path = folder / f"{name}.csv"
-    picture.data.to_csv(path, index=False, lineterminator="\n")
-    return [*paths, path]
+    svg, png, csv = (folder / f"{name}.{suffix}" for suffix in ("svg", "png", "csv"))
+    with house():
+        svg.write_text(draw(picture.figure, f"fig-{name}"), "utf-8")
+        picture.figure.savefig(png, format="png", dpi=DPI, bbox_inches="tight", metadata={"Software": None})
+    picture.data.to_csv(csv, index=False, lineterminator="\n")
+    return [svg, png, csv]

@@ -1,0 +1,167 @@
+"""Every section says, tabulates and draws whatever there is, in both languages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+
+from prefixkit.article import Data, compute, load
+from prefixkit.article.article import SECTIONS
+from prefixkit.article.section import Context
+from prefixkit.claims import Claims
+from prefixkit.words import slots, words
+from tests.article.conftest import CASES
+
+
+@lru_cache(maxsize=32)
+def computed(folder: Path) -> tuple[Data, Claims]:
+    data = load(folder)
+    return data, compute(data)
+
+
+def context(folder: Path, lang: str = "en") -> Context:
+    return Context(*computed(folder), words(lang))
+
+
+def said(ctx: Context) -> str:
+    return "\n".join(say(ctx) for section in SECTIONS.values() for say in section.sentences.values())
+
+
+def shown(ctx: Context) -> set[str]:
+    """Return the labels of the figures and tables that this data gives."""
+    labels = {f"fig-{n}" for s in SECTIONS.values() for n, draw in s.figures.items() if draw(ctx) is not None}
+    return labels | {f"tbl-{n}" for s in SECTIONS.values() for n, table in s.tables.items() if table(ctx) is not None}
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("name", CASES)
+def test_whatever_is_missing_every_sentence_and_table_can_be_made(
+    case: Callable[[str], Path], name: str, lang: str
+) -> None:
+    ctx = context(case(name), lang)
+    text = said(ctx)
+    assert text
+    assert not re.search(r"\bnan\b|\bNone\b", text)
+    for section in SECTIONS.values():
+        for label, tabulate in section.tables.items():
+            if table := tabulate(ctx):
+                frame = table.frame(ctx.words)
+                assert frame.columns.is_unique, label
+                assert not frame.isin(["nan", "None"]).to_numpy().any(), label
+                assert ctx.say(f"table.{label}.caption")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_a_sentence_refers_to_is_shown(case: Callable[[str], Path], name: str) -> None:
+    ctx = context(case(name))
+    assert set(re.findall(r"@((?:fig|tbl)-[a-z]+)", said(ctx))) <= shown(ctx)
+
+
+def test_every_figure_of_a_complete_run_has_caption_and_alternative_text(case: Callable[[str], Path]) -> None:
+    for lang in ("en", "zh"):
+        ctx = context(case("everything"), lang)
+        for section in SECTIONS.values():
+            for name in section.figures:
+                assert "not measured" not in ctx.say(f"figure.{name}.alt"), name
+                assert "未测量" not in ctx.say(f"figure.{name}.alt"), name
+                assert ctx.say(f"figure.{name}.caption")
+
+
+def test_a_complete_run_shows_every_figure_and_nothing_is_said_to_be_missing(case: Callable[[str], Path]) -> None:
+    ctx = context(case("everything"))
+    assert {f"fig-{n}" for s in SECTIONS.values() for n in s.figures} <= shown(ctx)
+    assert "was not run" not in said(ctx)
+
+
+def test_it_says_when_the_cache_did_not_help(case: Callable[[str], Path]) -> None:
+    ctx = context(case("no_help"))
+    assert "No saving can be told from noise" in said(ctx)
+    assert "The cache helps here" not in said(ctx)
+
+
+def test_it_says_when_there_was_not_one_hit(case: Callable[[str], Path]) -> None:
+    assert "show not one hit" in said(context(case("no_hits")))
+
+
+def test_it_says_why_the_cloud_arm_is_missing_and_how_to_have_it(case: Callable[[str], Path]) -> None:
+    text = said(context(case("cloud_skipped")))
+    assert "TAOTOKEN\\_API\\_KEY is not set in this process" in text
+    assert "To have it, set the two variables" in text
+
+
+def test_each_cloud_model_has_its_row_and_the_sentence_of_what_it_measures(case: Callable[[str], Path]) -> None:
+    ctx = context(case("only_cloud"))
+    table = SECTIONS["cloud"].tables["cloud"](ctx)
+    assert table
+    assert [row[0] for row in table.rows] == ["gpt-4o-mini", "qwen2.5-7b-instruct"]
+    assert "network, queue and the provider's own cache" in said(ctx)
+
+
+def test_it_names_a_missing_and_a_failed_arm(case: Callable[[str], Path]) -> None:
+    assert "no records of the arm *cache off*" in said(context(case("off_missing")))
+    text = said(context(case("off_failed")))
+    assert "The arm *cache off* has not one answered request" in text
+    assert "5 failed" in text
+
+
+def test_an_arm_that_was_refused_says_why(case: Callable[[str], Path]) -> None:
+    assert "the server says enable\\_prefix\\_caching\\=False" in said(context(case("on_refused")))
+
+
+def test_text_from_servers_and_models_is_not_markup(tmp_path: Path) -> None:
+    from tests.fakes import records
+
+    planted = "<script>alert(1)</script> [x](http://evil) *b* @fig-length `c`"
+    records.write(tmp_path, records.cloud((planted,)), records.skipped("on", planted))
+    text = said(context(tmp_path))
+    assert "alert" in text
+    assert "<script" not in text.replace("\\<script", "")
+    assert not re.search(r"(?<!\\)[\[*@`]\w*(x|b|fig|c)\b(?=\]|\*|\\?`|-length)", text.split("alert")[1][:80])
+
+
+def test_dummy_weights_are_said_in_the_abstract_and_in_the_limits(tmp_path: Path) -> None:
+    from tests.fakes import records
+
+    arm = records.Arm("on", records.World())
+    records.begin(arm, model={"name": "qwen", "weights": "random"})
+    records.switch(arm)
+    ctx = context(records.write(tmp_path, arm))
+    assert "weights are random" in SECTIONS["summary"].sentences["abstract"](ctx)
+    assert "weights are random" in SECTIONS["summary"].sentences["limits"](ctx)
+
+
+def test_an_ill_fitting_intercept_is_called_curvature(tmp_path: Path) -> None:
+    from tests.fakes import records
+
+    world = records.World(gamma_ms=0.00015)
+    records.write(tmp_path, *(records.local(name, world=world) for name in ("off", "on")))
+    ctx = context(tmp_path)
+    assert "not a fixed cost (curvature)" in SECTIONS["length"].sentences["fit"](ctx)
+
+
+def test_private_prompts_stay_out_unless_asked_for(tmp_path: Path) -> None:
+    from prefixkit.article.data import write_settings
+    from tests.fakes import records
+    from tests.fakes.more_records import workload
+
+    arm = records.local("on", (workload,))
+    for r in arm.records:
+        for found in r.get("breaks") or []:
+            found.update(text="secret plan", other_text="another plan")
+    records.write(tmp_path, arm)
+    for asked, seen in ((False, False), (True, True)):
+        write_settings(tmp_path, {"show_prompts": asked})
+        computed.cache_clear()
+        ctx = context(tmp_path)
+        table = SECTIONS["workload"].tables["breaks"](ctx)
+        assert table and ("secret plan" in str(table.rows)) is seen
+
+
+def test_both_catalogues_have_the_same_keys_and_places() -> None:
+    english, chinese = words("en").entries, words("zh").entries
+    assert english.keys() == chinese.keys()
+    assert {k: slots(v) for k, v in english.items()} == {k: slots(v) for k, v in chinese.items()}

@@ -1,0 +1,67 @@
+"""The house style: reproducible files, Chinese letters, colours that can be told apart."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from matplotlib.colors import to_rgb
+
+from prefixkit.figures.length import reduction
+from prefixkit.figures.style import COLOURS, MARKS, Picture, save
+from prefixkit.words import words
+
+
+def picture(lang: str = "en") -> Picture:
+    rows = pd.DataFrame({"prompt_tokens": [64, 512], "reduction": [0.2, 0.9], "low": [0.1, 0.85], "high": [0.3, 0.95]})
+    return reduction(rows, words(lang))
+
+
+def test_equal_data_give_equal_files(tmp_path: Path) -> None:
+    first, second = (save(picture(), tmp_path / name, "reduction") for name in "ab")
+    assert [p.read_bytes() for p in first] == [p.read_bytes() for p in second]
+
+
+def test_a_figure_is_saved_with_its_data(tmp_path: Path) -> None:
+    svg, png, csv = save(picture(), tmp_path, "reduction")
+    assert svg.read_text("utf-8").startswith("<svg")
+    assert "<script" not in svg.read_text("utf-8")
+    assert png.read_bytes().startswith(b"\x89PNG")
+    assert list(pd.read_csv(csv)["reduction"]) == [0.2, 0.9]
+
+
+def test_chinese_labels_have_glyphs(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, recwarn: pytest.WarningsRecorder
+) -> None:
+    save(picture("zh"), tmp_path, "reduction")
+    assert not [w for w in recwarn if "Glyph" in str(w.message)]
+    assert "findfont" not in caplog.text
+
+
+# How each kind of missing cone sees a colour (Machado, Oliveira and Fernandes 2009, severity 1).
+VISION = {
+    "protanopia": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
+    "deuteranopia": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
+    "tritanopia": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900)),
+}
+
+
+def seen(colour: str, matrix: tuple[tuple[float, ...], ...]) -> list[float]:
+    return [sum(w * c for w, c in zip(row, to_rgb(colour), strict=True)) for row in matrix]
+
+
+@pytest.mark.parametrize("vision", VISION)
+def test_arms_are_told_apart_without_full_colour_vision(vision: str) -> None:
+    for a, b in combinations(("off", "on", "cloud"), 2):
+        distance = sum(
+            (x - y) ** 2
+            for x, y in zip(seen(COLOURS[a], VISION[vision]), seen(COLOURS[b], VISION[vision]), strict=True)
+        )
+        assert distance > 0.05, (a, b)
+
+
+def test_arms_differ_in_their_marks_too() -> None:
+    marks = [MARKS[arm] for arm in ("off", "on", "cloud", "control")]
+    assert len(set(marks)) == len(marks)
