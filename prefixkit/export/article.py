@@ -1,8 +1,9 @@
-"""The two nbconvert exporters, `article-html` and `article-pdf`."""
+"""The two nbconvert exporters, `article-html` and `article-pdf`; `article_html` and `article_pdf` in Jupyter's menu."""
 
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
@@ -100,3 +101,24 @@ class ArticlePDFExporter(ArticleExporter):
     def render(self, source: Source) -> bytes:
         """Return the file's bytes."""
         return pdf.render(source)
+
+
+def _serving() -> bool:
+    module = sys.modules.get("jupyter_server.serverapp")
+    return module is not None and bool(module.ServerApp.initialized())
+
+
+class CommandHTMLExporter(ArticleHTMLExporter):
+    """The same for `jupyter nbconvert --to article-html`; left out of the menu of a server, which cannot serve it."""
+
+    @default("enabled")
+    def _enabled_default(self) -> bool:
+        return not _serving()
+
+
+class CommandPDFExporter(ArticlePDFExporter):
+    """The same for `jupyter nbconvert --to article-pdf`; left out of the menu of a server, which cannot serve it."""
+
+    @default("enabled")
+    def _enabled_default(self) -> bool:
+        return not _serving()

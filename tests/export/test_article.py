@@ -7,6 +7,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from jupyter_server.nbconvert import handlers
+from jupyter_server.serverapp import ServerApp
 from nbconvert.exporters import get_export_names, get_exporter
 
 from prefixkit.errors import RenderError
@@ -38,10 +40,17 @@ def text_of(page: str) -> str:
     return re.sub(r"[ \n\u2002]+", " ", re.sub(r"<[^>]*>", " ", page.split("</head>", 1)[1]))
 
 
-def test_both_exporters_are_registered_with_a_name_for_the_export_menu() -> None:
-    assert {"article-html", "article-pdf"} <= set(get_export_names())
-    assert get_exporter("article-html").export_from_notebook == "Article HTML"
-    assert get_exporter("article-pdf").export_from_notebook == "Article PDF"
+def offered() -> list[str]:
+    """Return the names of our exporters that are on offer."""
+    return [name for name in get_export_names() if name.startswith("article")]
+
+
+def test_a_jupyter_server_offers_each_exporter_once_under_a_name_that_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert offered() == ["article-html", "article-pdf", "article_html", "article_pdf"]
+    monkeypatch.setattr(ServerApp, "initialized", lambda: True)
+    assert offered() == ["article_html", "article_pdf"]
+    assert all(re.fullmatch(handlers._format_regex, name) for name in offered())
+    assert [get_exporter(name).export_from_notebook for name in offered()] == ["Article HTML", "Article PDF"]
 
 
 def test_nbconvert_writes_one_file_each(article: str, tmp_path: Path) -> None:
