@@ -8,7 +8,6 @@ from typing import Any
 from prefixkit.records import SCHEMA
 from prefixkit.stats.estimate import number
 from prefixkit.stats.line import Line
-from prefixkit.stats.rows import real, select
 
 QUESTION_TOKENS = 128
 
@@ -28,7 +27,7 @@ def notes(
         if line.drift.status == "confounded" or line.drift.excludes(0):
             yield f"{name}: {line.drift.note}"
     yield from _doubts(lines)
-    yield from _nominal(records)
+    yield from _nominal(lines)
     for key, reasons in dropped.items():
         yield f"left out of {key}: " + ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items())) + "."
     profiles = sorted({str(r["profile"]) for r in records if r.get("profile")})
@@ -39,13 +38,15 @@ def notes(
         yield f"Records of schema {', '.join(newer)} are newer than this package reads (schema {SCHEMA})."
 
 
-def _nominal(records: list[Mapping[str, Any]]) -> Iterable[str]:
+def _nominal(lines: dict[str, Line]) -> Iterable[str]:
     """Say where labels and real lengths part; the lines use the real ones (`prompt_tokens`)."""
     seen: dict[float, float] = {}
-    for probe in select(records, "length"):
-        target, tokens = real(probe.get("target_tokens")), float(probe["prompt_tokens"])
-        if target and not 0.8 * target <= tokens <= 1.25 * target + QUESTION_TOKENS:
-            seen[target] = tokens
+    for line in lines.values():
+        if line.rows is None:
+            continue
+        target, tokens = line.rows.target, line.rows.tokens
+        wrong = (tokens < 0.8 * target) | (tokens > 1.25 * target + QUESTION_TOKENS)
+        seen |= dict(zip(target[wrong].tolist(), tokens[wrong].tolist(), strict=True))
     if seen:
         said = ", ".join(f"{target:,.0f} is {tokens:,.0f}" for target, tokens in sorted(seen.items()))
         yield f"Nominal lengths differ from prompt tokens ({said}); the lines use prompt tokens."

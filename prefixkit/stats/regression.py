@@ -154,9 +154,7 @@ class Regression:
         core = np.block([[k, -s], [-s, np.zeros_like(s)]])
         u = np.hstack([x, x * omega[:, None]])
         low_rank = np.einsum("ij,ij->i", u @ core, u)
-        width = u.shape[1]
-        products = (u[:, :, None] * u[:, None, :]).reshape(len(u), -1)
-        t = core @ (g.T @ products).reshape(-1, width, width)
+        t = np.stack([core @ ((u * weight[:, None]).T @ u) for weight in g.T])
         expected = (omega + low_rank) @ g
         spread = (omega**2 + 2 * omega * low_rank) @ g**2 + np.einsum("kij,kji->k", t, t)
         df = np.divide(expected**2, spread, out=np.full(len(spread), np.inf), where=spread > 0)

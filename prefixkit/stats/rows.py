@@ -22,7 +22,7 @@ class Rows:
     """Requests of one arm and phase, in the order they were sent.
 
     `order` runs from -0.5 to 0.5 over the run; `length` is the index of the prompt length in ascending order;
-    `cached` and `round` are NaN where not recorded.
+    `cached`, `round` and `target` (the nominal length) are NaN where not recorded.
     """
 
     tokens: Floats
@@ -31,6 +31,7 @@ class Rows:
     length: Ints
     cached: Floats
     round: Floats
+    target: Floats
     ordered: bool = False
     dropped: dict[str, int] = field(default_factory=dict)
 
@@ -115,14 +116,16 @@ def make_rows(probes: list[Mapping[str, Any]], dropped: dict[str, int] | None = 
     if ordered:
         probes = sorted(probes, key=lambda p: float(p["order"]))
     tokens = np.array([p["prompt_tokens"] for p in probes], dtype=float)
+    targets = [real(p.get("target_tokens")) for p in probes]
     rounds = [real(condition(p, "round")) for p in probes]
     return Rows(
         tokens=tokens,
         ttft_ms=np.array([p["ttft_ms"] for p in probes], dtype=float),
         order=np.linspace(-0.5, 0.5, len(probes)) if len(probes) > 1 else np.zeros(len(probes)),
-        length=length_index(tokens, [real(p.get("target_tokens")) for p in probes]),
+        length=length_index(tokens, targets),
         cached=np.array([_or_nan(real(p.get("cached_tokens"))) for p in probes], dtype=float),
         round=np.array([_or_nan(r) for r in rounds], dtype=float),
+        target=np.array([_or_nan(t) for t in targets], dtype=float),
         ordered=ordered,
         dropped=dropped or {},
     )
