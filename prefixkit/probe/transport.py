@@ -122,7 +122,7 @@ class StampedTransport(httpx.AsyncBaseTransport):
         self._pools: dict[tuple[str, str, int], list[Connection]] = {}
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request whose body is whole; return when the answer's header is in, or all of it where a tap takes it."""
+        """Send a request whose body is whole; return when the answer's header is in, or all of it if tapped."""
         body = await request.aread()
         url = request.url
         key = (url.scheme, url.host, url.port or (443 if url.scheme == "https" else 80))

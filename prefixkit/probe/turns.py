@@ -9,8 +9,8 @@ from collections import deque
 class Turns:
     """Grants turns in order of asking, one a pass.
 
-    The SDK spends about a millisecond on a request. Were many requests prepared in one pass, the answers of others would
-    lie unread meanwhile, and the kernel keeps only the arrival of the last of several pieces that are read together.
+    The SDK spends about a millisecond on a request. Were many requests prepared in one pass, the answers of others
+    would lie unread meanwhile, and of pieces that are read together the kernel keeps only the last one's arrival.
     """
 
     def __init__(self) -> None:

@@ -23,6 +23,7 @@ from typing import TextIO
 _SO_TIMESTAMPNS = 35
 _TIMESPEC = struct.Struct("@qq")
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+_COMMON = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "yardstick"}
 _MODELS = json.dumps({"object": "list", "data": [{"id": "yardstick", "object": "model"}]}).encode()
 
 
@@ -32,7 +33,7 @@ def _chunk(value: object) -> bytes:
 
 
 def _delta(finish: str | None, **fields: str) -> bytes:
-    return _chunk({"model": "yardstick", "choices": [{"index": 0, "delta": fields, "finish_reason": finish}]})
+    return _chunk({**_COMMON, "choices": [{"index": 0, "delta": fields, "finish_reason": finish}]})
 
 
 class Yardstick:
@@ -104,7 +105,7 @@ class Yardstick:
             "completion_tokens": self._tokens,
             "total_tokens": size // 4 + self._tokens,
         }
-        told = {"choices": [], "usage": usage, "metrics": {"time_to_first_token_ms": delay_ms}}
+        told = {**_COMMON, "choices": [], "usage": usage, "metrics": {"time_to_first_token_ms": delay_ms}}
         return _delta("length") + _chunk(told) + _chunk(b"[DONE]") + b"0\r\n\r\n"
 
 
