@@ -22,9 +22,9 @@ from matplotlib.ticker import FuncFormatter
 
 from prefixkit.export.svg import draw
 
-# Okabe and Ito's palette: told apart with every common colour blindness, and in grey by their lightness and marks.
+# Told apart with every common colour blindness, and without colour by their marks.
 COLOURS = {
-    "off": "#D55E00", "on": "#0072B2", "cloud": "#009E73", "control": "#8C5A9E", "reference": "#555555",
+    "off": "#D55E00", "on": "#0072B2", "cloud": "#44AA66", "control": "#222222", "reference": "#555555",
     "predicted": "#333333", "cold": "#E69F00",
 }  # fmt: skip
 MARKS = {"off": "o", "on": "s", "cloud": "^", "control": "D", "reference": "P", "predicted": "_", "cold": "v"}

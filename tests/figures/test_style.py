@@ -54,7 +54,7 @@ def seen(colour: str, matrix: tuple[tuple[float, ...], ...]) -> list[float]:
 
 @pytest.mark.parametrize("vision", VISION)
 def test_arms_are_told_apart_without_full_colour_vision(vision: str) -> None:
-    for a, b in combinations(("off", "on", "cloud"), 2):
+    for a, b in combinations(("off", "on", "cloud", "control"), 2):
         distance = sum(
             (x - y) ** 2
             for x, y in zip(seen(COLOURS[a], VISION[vision]), seen(COLOURS[b], VISION[vision]), strict=True)
