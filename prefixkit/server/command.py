@@ -12,11 +12,12 @@ from typing import Any
 import yaml
 
 from prefixkit import paths
-from prefixkit.errors import ServerError
+from prefixkit.errors import ProbeError, ServerError
 from prefixkit.model import model_path
 from prefixkit.params import Params
 from prefixkit.probe.keys import clean_key
 from prefixkit.server import flags, versions
+from prefixkit.server.flags import SettingsError
 
 _SECRET = re.compile(r"(API_?KEY|TOKEN|SECRET|PASSWORD)$")
 
@@ -37,8 +38,11 @@ def api_key(params: Params) -> str | None:
     if name is None:
         return None
     if name not in os.environ:
-        raise ServerError(f"server.api_key_env names {name}, which is not set in this process", f"export {name}=...")
-    return clean_key(os.environ[name], name)
+        raise SettingsError(f"server.api_key_env names {name}, which is not set in this process", f"export {name}=...")
+    try:
+        return clean_key(os.environ[name], name)
+    except ProbeError as error:
+        raise SettingsError(error.message, error.remedy) from None
 
 
 def environment(params: Params, key: str | None) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -54,7 +58,7 @@ def environment(params: Params, key: str | None) -> tuple[dict[str, str], tuple[
     env.setdefault("PYTHONUNBUFFERED", "1")
     for name, value in params.server.env.items():
         if _SECRET.search(name.upper()):
-            raise ServerError(
+            raise SettingsError(
                 f"server.env.{name}: a secret in a parameter file would be recorded",
                 "set the variable in your shell; the server inherits it"
                 + (", and name it in server.api_key_env" if name == "VLLM_API_KEY" else ""),

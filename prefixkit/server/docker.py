@@ -13,12 +13,13 @@ from prefixkit.model import model_path
 from prefixkit.params import Params
 from prefixkit.server import flags, versions
 from prefixkit.server.command import Command, prefix_caching
+from prefixkit.server.flags import SettingsError
 
 
 def command(params: Params, port: int, env: dict[str, str], with_key: bool) -> Command:
     """Return the command line: the container in the foreground, its port published, the model's folder mounted."""
     if params.server.config_file:
-        raise ServerError(
+        raise SettingsError(
             "server.config_file works with launcher `local`", "set it to false, or use the local launcher"
         )
     program = shutil.which("docker", path=env.get("PATH"))

@@ -14,6 +14,13 @@ from prefixkit.server import versions
 
 EngineArgs = Mapping[str, Any] | list[str] | str
 
+
+class SettingsError(ServerError):
+    """Server settings that contradict each other or prefixkit; found before anything starts."""
+
+    exit_code = 2
+
+
 _OURS = {
     "enable-prefix-caching": "it is what the arms on and off change; use arm `on` or `off`",
     "no-enable-prefix-caching": "it is what the arms on and off change; use arm `on` or `off`",
@@ -26,6 +33,7 @@ _OURS = {
     "load-format": "set model.load_format",
     "config": "what it holds would not count as a parameter; write the arguments into server.engine_args",
     "api-key": "everyone here can read a command line; name the key's variable in server.api_key_env",
+    "hf-token": "everyone here can read a command line; set HF_TOKEN in your shell, the server inherits it",
     "ssl-keyfile": "the server is probed over plain http on this machine",
     "ssl-certfile": "the server is probed over plain http on this machine",
     "root-path": "the server is probed at its root",
@@ -64,7 +72,7 @@ class Rendered:
 
 
 def parse(engine_args: EngineArgs) -> list[Flag]:
-    """Return the arguments one by one; raise ServerError for one that is ours to set, stands twice or is malformed."""
+    """Return the arguments one by one; raise SettingsError for one that is ours, stands twice or is malformed."""
     if isinstance(engine_args, Mapping):
         flags = [flag for key, value in engine_args.items() if (flag := _from_item(str(key), value))]
     else:
@@ -84,7 +92,7 @@ def render(flags: Iterable[Flag], version: str | None, *, config_file: bool = Fa
             if numbers < feature.since:
                 since = ".".join(map(str, feature.since))
                 if not feature.droppable:
-                    raise ServerError(
+                    raise SettingsError(
                         f"vLLM {version} has no --{flag.name} (since {since})", "remove it, or pip install -U vllm"
                     )
                 notes.append(f"--{flag.name} left out: vLLM {version} lacks it (since {since})")
@@ -110,7 +118,7 @@ def _check_value(flag: Flag, feature: versions.Feature, numbers: versions.Versio
         if numbers >= since:
             allowed = values
     if allowed and flag.value not in allowed:
-        raise ServerError(
+        raise SettingsError(
             f"vLLM {version} does not take --{flag.name} {flag.value}", f"it takes one of: {', '.join(allowed)}"
         )
 
@@ -118,12 +126,14 @@ def _check_value(flag: Flag, feature: versions.Feature, numbers: versions.Versio
 def _from_item(key: str, value: Any) -> Flag | None:
     name = _name(key)
     if not re.fullmatch(r"[A-Za-z][\w.+-]*", name):
-        raise ServerError(f"server.engine_args: {key!r} is not the name of a flag", "write vLLM's name of the argument")
+        raise SettingsError(
+            f"server.engine_args: {key!r} is not the name of a flag", "write vLLM's name of the argument"
+        )
     short = len(name) == 1
     if value is None:
         return None
     if isinstance(value, str) and value.lower() in ("true", "false"):
-        raise ServerError(
+        raise SettingsError(
             f"server.engine_args.{key}: {value!r} is text, and vLLM's switches take no value",
             f"write {value.lower()} without quotes",
         )
@@ -153,7 +163,7 @@ def _words(engine_args: list[str] | str) -> list[str]:
                 words.append(item)
         return words
     except ValueError as error:
-        raise ServerError(f"server.engine_args: {error}", "close the quotes, or give a mapping") from None
+        raise SettingsError(f"server.engine_args: {error}", "close the quotes, or give a mapping") from None
 
 
 def _from_words(words: list[str]) -> list[Flag]:
@@ -170,18 +180,18 @@ def _from_words(words: list[str]) -> list[Flag]:
             else:
                 flags.append(Flag(_name(option), True))
         elif not flags:
-            raise ServerError(
+            raise SettingsError(
                 f"server.engine_args: {word!r} stands before any flag",
                 "the model and `serve` are added by prefixkit; remove it",
             )
         else:
             last = flags[-1]
             if last.value is False:
-                raise ServerError(
+                raise SettingsError(
                     f"server.engine_args: --no-{last.name} takes no value, but {word!r} follows", "remove it"
                 )
             if word.lower() in ("true", "false"):
-                raise ServerError(
+                raise SettingsError(
                     f"server.engine_args: --{last.name} {word}: vLLM's switches take no value",
                     f"write --{last.name} or --no-{last.name}",
                 )
@@ -204,7 +214,7 @@ def _refuse_conflicts(flags: list[Flag]) -> None:
         for ours, reason in _OURS.items():
             # argparse takes an abbreviation for the whole name
             if not flag.short and (ours in (base, spelled) or (len(base) > 2 and ours.startswith(base))):
-                raise ServerError(f"server.engine_args: --{spelled} cannot be given: {reason}", f"remove --{spelled}")
+                raise SettingsError(f"server.engine_args: --{spelled} cannot be given: {reason}", f"remove --{spelled}")
         if flag.name in seen and flag.name not in _REPEATABLE:
-            raise ServerError(f"server.engine_args: --{flag.name} stands twice", "keep one of them")
+            raise SettingsError(f"server.engine_args: --{flag.name} stands twice", "keep one of them")
         seen[flag.name] = flag

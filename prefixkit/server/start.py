@@ -15,6 +15,7 @@ from prefixkit.records import now
 from prefixkit.server import command, docker, effective, gpu, ports, process
 from prefixkit.server.command import Command
 from prefixkit.server.failure import death, shown, with_log
+from prefixkit.server.flags import SettingsError
 from prefixkit.server.http import Http
 from prefixkit.server.lock import start_lock
 from prefixkit.server.log import Log
@@ -128,7 +129,7 @@ def _attach(params: Params, progress: Progress) -> Server:
     try:
         found = endpoints(params.server.url)
     except ProbeError as error:
-        raise ServerError(f"server.url: {error.message}", error.remedy) from None
+        raise SettingsError(f"server.url: {error.message}", error.remedy) from None
     key = command.api_key(params)
     http = Http(found.root, key, found.base)
     server = Server(

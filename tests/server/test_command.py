@@ -129,3 +129,7 @@ def test_the_key_comes_from_the_named_variable(monkeypatch: pytest.MonkeyPatch) 
         command.api_key(given)
     monkeypatch.setenv("MY_KEY", " sk-x\n")
     assert command.api_key(given) == "sk-x"
+    monkeypatch.setenv("MY_KEY", "  ")
+    with pytest.raises(ServerError, match="the key from MY_KEY is empty") as caught:
+        command.api_key(given)
+    assert caught.value.exit_code == 2

@@ -79,8 +79,12 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     assert kernel.stdout and kernel.stderr
     lines: list[str] = []
     errors = kernel.stderr
-    reader = threading.Thread(target=lambda: lines.extend(f"other: {line.strip()}" for line in errors), daemon=True)
-    reader.start()
+
+    def read() -> None:
+        for line in errors:
+            lines.append(f"other: {line.strip()}")  # one by one: this process appends too
+
+    threading.Thread(target=read, daemon=True).start()
     try:
         with serve(small("on"), log_path=folder / "on.log", progress=lambda line: lines.append(f"own: {line}")) as own:
             yield Pair(own, kernel, json.loads(kernel.stdout.readline()), lines)
