@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from prefixkit import paths
 from prefixkit.errors import ParamsError, RecordsError, ServerError
 from prefixkit.experiments.session import Session
 from prefixkit.experiments.state import missing_variable, records_state
@@ -29,20 +30,21 @@ CONTRADICTION = "the arm asks for enable_prefix_caching"
 def open_session(
     profile: str | Path,
     arm: str,
-    out: str | Path,
+    out: str | Path = "",
     *,
     progress: Callable[[str], object] = print,
     rounds: int | None = None,
 ) -> Session:
     """Return the session that measures `arm` of `profile` into the folder `out`, with its server running.
 
+    `out` is relative to the project root; empty means report/out/PROFILE.
     Records of the same parameters are continued; others are set aside. When everything is measured, a key is missing or
     the server is not what the arm says, no experiment runs: see `Session.status` and `.reason`.
     """
     params = load_arm(profile, arm)
     check_params(params, str(profile))
     arm = Path(arm).stem
-    path = Path(out) / f"{arm}.jsonl"
+    path = (paths.ROOT / out if str(out) else paths.OUT / profile_name(profile)) / f"{arm}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     if (earlier := _open.get(path.absolute())) is not None:
         earlier.close("interrupted", "opened again")

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
+from prefixkit import paths
 from prefixkit.errors import ParamsError, RecordsError, ServerError
 from prefixkit.experiments import arm_state, open_session, opening
 from prefixkit.experiments.session import Session
 from prefixkit.params import load_arm, params_hash
 from prefixkit.probe import Client
 from prefixkit.records import RecordWriter, finished_cells, read_records
-from tests.experiments.support import measure, of, profile, start
+from tests.experiments.support import measure, of, profile, served_here, start
 
 
 def interrupt_after(monkeypatch: pytest.MonkeyPatch, requests: int, error: BaseException) -> None:
@@ -281,3 +282,13 @@ def test_records_without_a_run_are_set_aside(tmp_path: Path) -> None:
     RecordWriter(out / "off.jsonl", arm="off", profile="small").append("probe", phase="cold")
     measure(profile(tmp_path, length=False, switch=False), "off", out)
     assert len(list(out.glob("off.*.jsonl"))) == 1
+
+
+def test_an_empty_folder_means_the_profile_s_own_and_a_relative_one_starts_at_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "OUT", tmp_path / "out")
+    monkeypatch.setattr(paths, "ROOT", tmp_path / "root")
+    for out, folder in (("", "out/small"), ("mine", "root/mine")):
+        with served_here(), open_session(profile(tmp_path), "on", out, progress=lambda _: None):
+            assert (tmp_path / folder / "on.jsonl").exists()
