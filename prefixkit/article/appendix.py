@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
+from prefixkit import paths
 from prefixkit.article.data import ORDER, Arm, Data
 from prefixkit.article.section import Context, Section, Table, joined
 from prefixkit.claims import Claims
+from prefixkit.export.markdown import fence
 from prefixkit.export.show import literal
 from prefixkit.records import Record
 
@@ -18,6 +22,7 @@ ITEMS = (
     "caching", "block_size", "kv_capacity", "max_model_len", "dtype", "cpu", "gpu", "driver", "os", "python",
 )  # fmt: skip
 SHOWN = 120
+NOTHING = ("none", "unknown", "")
 
 
 def _name(part: object) -> str:
@@ -106,11 +111,14 @@ def _front(data: Data, claims: Claims) -> None:
     model = run.get("model") or {}
     claims.add("model_name", str(model.get("name") or "?"), "text", source="run: model.name")
     claims.add("model_weights", str(model.get("weights") or "real"), "text", source="run: model.weights")
-    claims.add("machine_name", str(run.get("gpu") or run.get("cpu") or "?"), "text", source="run: gpu, cpu")
+    gpu = str(run.get("gpu") or "none")
+    machine = gpu if gpu not in NOTHING else str(run.get("cpu") or "?")
+    claims.add("machine_name", machine, "text", source="run: gpu, cpu")
     claims.add("vllm_version", str(run.get("vllm") or "?"), "text", source="run: vllm")
     claims.add("profile", data.profile, "text", source="all arms: profile")
     started = [str(r.get("started_at")) for name in ORDER for r in data.arm(name).runs if r.get("started_at")]
     claims.add("measured_at", min(started) if started else None, "text", source="run: started_at, the first")
+    claims.add("measured_on", min(started)[:10] if started else None, "text", source="run: started_at, the first")
     hashes = " ".join(f"{n} {data.arm(n).run['params_hash']}" for n in ORDER if data.arm(n).run.get("params_hash"))
     commit = str((run.get("git") or {}).get("commit") or "unknown")[:12]
     parts = (f"prefixkit {run.get('prefixkit') or '?'}", commit, f"vLLM {run.get('vllm') or '?'}", data.profile, hashes)
@@ -207,8 +215,8 @@ def _commands(ctx: Context) -> str:
     blocks = []
     for name in ORDER:
         if argv := ctx.data.arm(name).run.get("argv"):
-            line = " ".join(str(a) if str(a).isprintable() and " " not in str(a) else repr(str(a)) for a in argv)
-            blocks.append(f"{ctx.words.arm(name)}:\n\n```\n{line.replace('```', '')}\n```")
+            line = shlex.join(str(a) for a in argv).replace(str(paths.ROOT), ".").replace(str(Path.home()), "~")
+            blocks.append(f"{ctx.words.arm(name)}:\n\n{fence(line, '')}")
     return "\n\n".join(blocks)
 
 

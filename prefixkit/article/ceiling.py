@@ -12,6 +12,7 @@ from prefixkit.claims import Claims
 from prefixkit.stats.attribution import Attribution, attribution
 from prefixkit.stats.ceiling import Ceiling, ceiling
 from prefixkit.stats.cost import worth
+from prefixkit.stats.estimate import Estimate
 
 EXAMPLES = {
     "short": {"system": 40, "history": 0, "question": 30, "output": 64},
@@ -46,7 +47,9 @@ def claim(data: Data, claims: Claims) -> None:
         claims.estimate(f"ceiling_{index}_predicted_ms", row.predicted_ms, "ms", f"{here}: slope_off x cached tokens")
         claims.estimate(f"ceiling_{index}_measured_ms", row.measured_ms, "ms", f"{here}: off - on")
         claims.estimate(f"ceiling_{index}_shortfall_ms", row.shortfall_ms, "ms", f"{here}: predicted - measured")
-        claims.estimate(f"ceiling_{index}_bound", row.bound, "fraction", f"{here}: 1 - intercept_off / TTFT_off")
+        # A line that curves can meet the axis below zero, where it bounds nothing.
+        bound = row.bound if row.bound.value is not None and row.bound.value <= 1 else Estimate(None)
+        claims.estimate(f"ceiling_{index}_bound", bound, "fraction", f"{here}: 1 - intercept_off / TTFT_off")
     _examples(data, claims)
 
 
@@ -94,10 +97,10 @@ def _example_table(ctx: Context) -> Table | None:
 def _sentences(ctx: Context) -> str:
     if not ceilings(ctx.data):
         return ctx.say("ceiling.none")
-    return joined(
-        ctx.say("ceiling.intro"),
-        ctx.say("ceiling.cost") if ctx.has("cached_token_ms_per_1k") else ctx.say("ceiling.no_cost"),
-    )
+    bounded = any(ctx.has(f"ceiling_{i}_bound") for i in range(1, len(ceilings(ctx.data)) + 1))
+    clear = costs(ctx.data).cached.excludes(0)
+    key = "no_cost" if not ctx.has("cached_token_ms_per_1k") else "cost" if clear else "cost_unclear"
+    return joined(ctx.say("ceiling.intro"), "" if bounded else ctx.say("ceiling.unbounded"), ctx.say(f"ceiling.{key}"))
 
 
 def _example_sentences(ctx: Context) -> str:

@@ -110,7 +110,8 @@ def _sentences(ctx: Context) -> str:
     key = control_off.decision.replace(" ", "_")
     said.append(ctx.say(f"control.{key}"))
     if key != "not_tested" and ctx.has("unique_minus_off_share"):
-        said.append(ctx.say("control.unique"))
+        equal = contrasts(ctx.data)[2].decision == "equivalent"
+        said.append(ctx.say("control.unique_equal" if equal else "control.unique"))
     return joined(*said)
 
 

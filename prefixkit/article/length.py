@@ -82,7 +82,7 @@ def _break_even(data: Data, claims: Claims) -> None:
                source="off, on: length; shortest length from which on the interval of off - on is above 0")  # fmt: skip
     half: float | None = None
     for row in reversed(rows):
-        if row.reduction.value is None or row.reduction.value < 0.5:
+        if row.reduction.value is None or row.reduction.value < 0.5 or paying is None or row.tokens < paying:
             break
         half = row.tokens
     claims.add("halves_from_tokens", half, "tokens",

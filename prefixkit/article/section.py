@@ -1,4 +1,4 @@
-"""What a section of the article is made of: claims from the records, then figures, tables and sentences from claims."""
+"""What a section is made of: claims from the records, then figures, tables and sentences from claims."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from prefixkit.claims import Claim, Claims, text
 from prefixkit.export.placeholders import number
 from prefixkit.figures.style import Picture
 from prefixkit.words import Words
+
+SMALLEST_P = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,8 @@ class Context:
             return ""
         if claim.value is None or isinstance(claim.value, str):
             return str(claim.value) if claim.value is not None else "–"
+        if claim.unit == "p" and claim.value < SMALLEST_P:
+            return f"< {SMALLEST_P:g}"
         return text(claim, self.words.lang, "" if claim.unit == "fraction" else "value")
 
     def ci(self, name: str) -> str:

@@ -120,7 +120,7 @@ def _breaks(ctx: Context) -> Table | None:
     rows = []
     for i, found in enumerate(analysis(ctx.data).get("breaks") or [], 1):
         kind = ctx.words.entries.get(f"break.{found.get('kind')}", str(found.get("kind")))
-        where = ctx.words.say("workload.where", role=str(found.get("role")), n=str(found.get("message")))
+        where = ctx.words.say("workload.where", role=str(found.get("role")), n=str(int(found.get("message") or 0) + 1))
         text = f"{found.get('text')} | {found.get('other_text')}"[:SHOWN] if found.get("text") is not None else ""
         texts = (text,) if ctx.data.settings.show_prompts else ()
         counts = (ctx.cell(f"workload_break_{i}_{c}") for c in ("requests", "tokens_after", "first_token"))

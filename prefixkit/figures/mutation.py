@@ -19,6 +19,9 @@ def staircase(rows: pd.DataFrame, block: float | None, off_ms: float | None, wor
             x = np.arange(0, end + 1)
             left.plot(x, np.minimum(x, end - 1) // block * block, color=COLOURS["predicted"], linewidth=1, alpha=0.7,
                       label=words("figure.mutation.predicted"), drawstyle="steps-post")  # fmt: skip
+        left.scatter(
+            changed["place"], changed["predicted"], color=COLOURS["predicted"], marker="_", s=110, linewidths=1.5
+        )
         left.scatter(changed["place"], changed["cached_tokens"], color=COLOURS["on"], marker=MARKS["on"], s=26,
                      zorder=3, label=words("figure.mutation.measured"))  # fmt: skip
         left.set(xlabel=words("axis.place"), ylabel=words("axis.cached_tokens"), ylim=(0, end * 1.08))
