@@ -53,13 +53,17 @@ def run(args: argparse.Namespace) -> int:
 def _measure(client: Client, given: list[Messages], args: argparse.Namespace) -> Survey:
     from prefixkit.probe.calibrate import calibrate
     from prefixkit.probe.load import closed_loop
+    from prefixkit.probe.server_times import probe_alone
     from prefixkit.probe.survey import Survey
 
     requests = _requests(client, given, args)
     busy_s, begun = client.loop.cpu_s(), time.perf_counter()
-    timed = closed_loop(client, requests, args.concurrency, max_tokens=args.max_tokens)
+    if args.concurrency == 1:
+        pages = [client.endpoints.metrics] if client.version() else []
+        probes = tuple(probe_alone(client, pages, m, max_tokens=args.max_tokens) for m in requests)
+    else:
+        probes = tuple(t.probe for t in closed_loop(client, requests, args.concurrency, max_tokens=args.max_tokens))
     share = (client.loop.cpu_s() - busy_s) / (time.perf_counter() - begun)
-    probes = tuple(t.probe for t in timed)
     if all(p.error for p in probes):
         return Survey(probes)
     size = max(len(json.dumps(messages)) for messages in requests)

@@ -7,7 +7,7 @@ import email.utils
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, NoReturn, Self, Unpack, cast
+from typing import Any, NoReturn, Self, Unpack
 
 import httpx
 import openai
@@ -17,7 +17,7 @@ from prefixkit.probe.background import BackgroundLoop
 from prefixkit.probe.failures import Context, failure, http_failure, parsed, server_text, wire_failure
 from prefixkit.probe.keys import clean_key
 from prefixkit.probe.reading import Reading
-from prefixkit.probe.request import Messages, Options, body_of
+from prefixkit.probe.request import Messages, Options, Prompt, TokenIds, body_of
 from prefixkit.probe.result import Probe
 from prefixkit.probe.transport import TAP, StampedTransport
 from prefixkit.probe.urls import endpoints
@@ -87,7 +87,14 @@ class Client:
         """Do what `probe` does, awaitable from any loop."""
         return (await self.loop.submit(self.timed(messages, **options)))[0]
 
-    async def timed(self, messages: Messages, **options: Unpack[Options]) -> tuple[Probe, int]:
+    def probe_tokens(self, ids: Sequence[int], **options: Unpack[Options]) -> Probe:
+        """Do what `probe` does with a prompt of token ids (`/v1/completions`): the server renders no template.
+
+        With the ids that `tokenize` gives for a chat, the engine sees the same prompt as from the chat itself.
+        """
+        return self.loop.run(self.timed(TokenIds(ids), **options))[0]
+
+    async def timed(self, messages: Prompt, **options: Unpack[Options]) -> tuple[Probe, int]:
         """Probe on the client's own `loop`; also return when the first byte left (perf_counter_ns, 0 if it did not)."""
         body = body_of(self._field, **options)
         throttled: list[float] = []
@@ -150,7 +157,7 @@ class Client:
         self.close()
 
     async def _attempt(
-        self, reading: Reading, messages: Messages, body: dict[str, Any]
+        self, reading: Reading, messages: Prompt, body: dict[str, Any]
     ) -> tuple[dict[str, str] | None, float | None]:
         """Send once; return the error if any, and how long to wait before the next attempt if one makes sense."""
         try:
@@ -170,18 +177,22 @@ class Client:
             return self._clean(wire_failure(cause, self._context())), None
         return None, None
 
-    async def _stream(self, reading: Reading, messages: Messages, body: dict[str, Any]) -> None:
+    async def _stream(self, reading: Reading, messages: Prompt, body: dict[str, Any]) -> None:
         await self._turns.take()
         token = TAP.set(reading)
+        common: dict[str, Any] = {
+            "model": self.model,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "extra_headers": self._headers,
+            "extra_body": body,
+        }
         try:
-            manager = self._sdk.chat.completions.with_streaming_response.create(
-                model=self.model,
-                messages=cast(Any, list(messages)),
-                stream=True,
-                stream_options={"include_usage": True},
-                extra_headers=self._headers,
-                extra_body=body,
-            )
+            prompt: Any = list(messages)
+            if isinstance(messages, TokenIds):
+                manager: Any = self._sdk.completions.with_streaming_response.create(prompt=prompt, **common)
+            else:
+                manager = self._sdk.chat.completions.with_streaming_response.create(messages=prompt, **common)
             async with manager as response:
                 async for _ in response.iter_bytes():
                     pass

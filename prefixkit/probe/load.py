@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Unpack
 
 from prefixkit.probe.client import Client
-from prefixkit.probe.request import Messages, Options
+from prefixkit.probe.request import Options, Prompt
 from prefixkit.probe.result import Probe
 
 
@@ -33,7 +33,7 @@ class TimedProbe:
 
 
 def closed_loop(
-    client: Client, requests: Sequence[Messages], concurrency: int, **options: Unpack[Options]
+    client: Client, requests: Sequence[Prompt], concurrency: int, **options: Unpack[Options]
 ) -> list[TimedProbe]:
     """Let `concurrency` users take the requests in turn, each sending its next when its last has ended.
 
@@ -43,7 +43,7 @@ def closed_loop(
 
 
 def open_loop(
-    client: Client, requests: Sequence[Messages], at_s: Sequence[float], **options: Unpack[Options]
+    client: Client, requests: Sequence[Prompt], at_s: Sequence[float], **options: Unpack[Options]
 ) -> list[TimedProbe]:
     """Send each request at its moment, however many are under way; probes come back in the order of `requests`."""
     if len(requests) != len(at_s):
@@ -73,16 +73,16 @@ class _Clock:
         return (stamp - self._zero) / 1e9
 
 
-async def _send(client: Client, clock: _Clock, messages: Messages, intended_s: float, options: Options) -> TimedProbe:
+async def _send(client: Client, clock: _Clock, messages: Prompt, intended_s: float, options: Options) -> TimedProbe:
     tried_s = clock.now()
     probe, start = await client.timed(messages, **options)
     return TimedProbe(probe, intended_s, clock.of(start) if start else tried_s)
 
 
-async def _closed(client: Client, requests: Sequence[Messages], concurrency: int, options: Options) -> list[TimedProbe]:
+async def _closed(client: Client, requests: Sequence[Prompt], concurrency: int, options: Options) -> list[TimedProbe]:
     clock = _Clock()
     found: dict[int, TimedProbe] = {}
-    queue: Iterator[tuple[int, Messages]] = iter(enumerate(requests))
+    queue: Iterator[tuple[int, Prompt]] = iter(enumerate(requests))
 
     async def user() -> None:
         for index, messages in queue:
@@ -95,11 +95,11 @@ async def _closed(client: Client, requests: Sequence[Messages], concurrency: int
 
 
 async def _open(
-    client: Client, requests: Sequence[Messages], at_s: Sequence[float], options: Options
+    client: Client, requests: Sequence[Prompt], at_s: Sequence[float], options: Options
 ) -> list[TimedProbe]:
     clock = _Clock()
 
-    async def arrive(messages: Messages, moment: float) -> TimedProbe:
+    async def arrive(messages: Prompt, moment: float) -> TimedProbe:
         await asyncio.sleep(max(0.0, moment - clock.now()))
         return await _send(client, clock, messages, moment, options)
 

@@ -8,6 +8,13 @@ from typing import Any, TypedDict, Unpack
 Messages = Sequence[Mapping[str, Any]]
 
 
+class TokenIds(tuple[int, ...]):
+    """A prompt that the client has tokenized already."""
+
+
+Prompt = Messages | TokenIds
+
+
 class Options(TypedDict, total=False):
     """Options of a probe; `cache_salt` and `ignore_eos` are vLLM's own and sent only when given."""
 

@@ -95,7 +95,7 @@ def test_the_key_comes_from_the_named_variable_and_is_never_printed(capsys, monk
     refusal = answer(401, {"error": {"message": "Incorrect API key provided: sk-very-secret"}})
     with WireServer(refusal) as server:
         code, out, err = call(capsys, "--url", server.url, "--model", "m", "--api-key-env", "MY_KEY", "--repeats", "1")
-    assert code == 1 and server.requests[0].headers["authorization"] == "Bearer sk-very-secret"
+    assert code == 1 and server.requests[-1].headers["authorization"] == "Bearer sk-very-secret"
     assert "http_401" in out and "sk-very-secret" not in out + err
 
 
