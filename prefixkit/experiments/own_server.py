@@ -46,25 +46,33 @@ def known_block_size(session: Session) -> int | None:
 def own_server(session: Session, experiment: str, name: str, **changes: Any) -> Iterator[bool]:
     """Stop the arm's server and hold one with these engine arguments; yields False, recorded as a skip, without one.
 
-    Its start is a `run` record with `experiment` set, which tells it from the arm's own.
+    The arm stays incomplete when it does not start. Its start is a `run` record with `experiment` set, which tells it
+    from the arm's own.
     """
+    with changed_server(session, experiment, name, with_engine_args(session.params, **changes)) as failed:
+        if failed:
+            session.leave_unfinished(f"{experiment}: {failed}")
+        yield failed is None
+
+
+@contextmanager
+def changed_server(session: Session, experiment: str, name: str, params: Params) -> Iterator[str | None]:
+    """Hold a server of `params` in place of the arm's; yields why there is none: its error, or "" where none may be."""
     if session.params.server.launcher == "url":
         session.skip(experiment, "needs a server of its own, but server.launcher is url")
-        yield False
+        yield ""
         return
     session.detach()
-    params = with_engine_args(session.params, **changes)
     log_path = session.path.with_suffix(f".{name}.server.log")
     try:
         server = serve(params, log_path=log_path, progress=session.progress)
     except ServerError as error:
         session.skip(experiment, f"{name}: {error.message}", remedy=error.remedy)
-        session.leave_unfinished(f"{experiment}: {error.message}")
-        yield False
+        yield error.message
         return
     session.append("run", experiment=experiment, **run_record(session, server))
     session.attach(server)
     try:
-        yield True
+        yield None
     finally:
         session.detach()

@@ -11,11 +11,14 @@ EXPERIMENTS = {
     "load": "prefixkit.experiments.load",
     "mutation": "prefixkit.experiments.mutation",
     "workload": "prefixkit.experiments.workload",
+    "frontend": "prefixkit.experiments.frontend",
     "cloud": "prefixkit.experiments.cloud",
+    "tuning": "prefixkit.experiments.tuning",
     "eviction": "prefixkit.experiments.eviction",
     "blocks": "prefixkit.experiments.blocks",
 }
-ONLY_ON = frozenset({"eviction", "blocks"})
+ONLY_ON = frozenset({"frontend", "tuning", "eviction", "blocks"})
+OWN_SERVERS = frozenset({"tuning", "eviction", "blocks"})
 
 
 def belongs(experiment: str, arm: str) -> bool:

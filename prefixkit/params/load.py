@@ -117,7 +117,7 @@ def _sentence(error: ValidationError, files: list[tuple[Path, dict[str, Any]]]) 
 
 
 _BRANCHES = {
-    "Switch", "Length", "Conversation", "Load", "Mutation", "Eviction", "Blocks", "Workload",
+    "Switch", "Length", "Conversation", "Load", "Mutation", "Eviction", "Blocks", "Workload", "Frontend", "Tuning",
     "literal[False]", "literal['auto']", "constrained-int", "dict[str,any]", "list[str]", "str", "int",
 }  # fmt: skip
 

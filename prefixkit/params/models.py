@@ -219,6 +219,28 @@ class Workload(Experiment):
     max_tokens: Tokens = Field(default=1, description="Output tokens of each answer.")
 
 
+class Frontend(Experiment):
+    """Cached prompts as chat messages and as token ids: what of a TTFT is API server, what engine."""
+
+    lengths: list[Tokens] = Field(default=[1024, 3072], min_length=1, description="Lengths of the cached prefix.")
+    concurrency: list[Count] = Field(default=[1], min_length=1, description="Equal requests sent at once.")
+    repeats: Count = Field(default=5, description="Rounds; each visits every length once, with a new prefix.")
+    max_tokens: Tokens = Field(default=1, description="Output tokens of each answer.")
+
+
+class Setting(Strict):
+    """What is changed on a server that stands beside the arm's own in a comparison."""
+
+    env: dict[str, str] = Field(default_factory=dict, description="Environment variables of the server process.")
+    engine_args: dict[str, Any] = Field(default_factory=dict, description="vLLM engine arguments.")
+
+
+class Tuning(Strict):
+    """The requests of `frontend` again, on a server of its own for each setting."""
+
+    settings: dict[Name, Setting] = Field(min_length=1, description="Name of a setting -> what it changes.")
+
+
 class Experiments(Strict):
     """What is measured; `false` switches an experiment off."""
 
@@ -231,6 +253,8 @@ class Experiments(Strict):
     conversation: Conversation | Literal[False] = Field(default=False, description="Turn by turn.")
     load: Load | Literal[False] = Field(default=False, description="Concurrent users and arrival rates.")
     mutation: Mutation | Literal[False] = Field(default=False, description="What a changed token costs.")
+    frontend: Frontend | Literal[False] = Field(default=False, description="API server against engine.")
+    tuning: Tuning | Literal[False] = Field(default=False, description="`frontend` on servers with other settings.")
     eviction: Eviction | Literal[False] = Field(default=False, description="Working set against KV capacity.")
     blocks: Blocks | Literal[False] = Field(default=False, description="Block size and capacity.")
     workload: Workload | Literal[False] = Field(default=False, description="Your own prompts.")

@@ -114,7 +114,7 @@ class Client:
         if reading.resent:
             notes.append("the server had closed the idle connection: the request was sent again on a new one")
         attempts = attempt + reading.resent
-        probe = probe_of(reading, self._context(), at=at, attempt=attempts, error=error, notes=tuple(notes))
+        probe = probe_of(reading, self._context(messages), at=at, attempt=attempts, error=error, notes=tuple(notes))
         return probe, reading.start
 
     def tokenize(self, messages: Messages | str) -> list[int]:
@@ -164,9 +164,9 @@ class Client:
             async with asyncio.timeout(self.timeout_s):
                 await self._stream(reading, messages, body)
         except TimeoutError:
-            return self._timed_out(reading), None
+            return self._timed_out(reading, messages), None
         except openai.APIStatusError as error:
-            return await self._refused(error)
+            return await self._refused(error, messages)
         except (WireError, openai.APIConnectionError) as error:
             cause = error if isinstance(error, WireError) else error.__cause__
             if not isinstance(cause, WireError):
@@ -174,7 +174,7 @@ class Client:
             if cause.kind == "truncated" and (reading.done or reading.finish_reason or reading.error):
                 reading.on_end(reading.last)
                 return None, None
-            return self._clean(wire_failure(cause, self._context())), None
+            return self._clean(wire_failure(cause, self._context(messages))), None
         return None, None
 
     async def _stream(self, reading: Reading, messages: Prompt, body: dict[str, Any]) -> None:
@@ -199,17 +199,17 @@ class Client:
         finally:
             TAP.reset(token)
 
-    async def _refused(self, error: openai.APIStatusError) -> tuple[dict[str, str], float | None]:
+    async def _refused(self, error: openai.APIStatusError, messages: Prompt) -> tuple[dict[str, str], float | None]:
         status, headers = error.status_code, error.response.headers
         models = None
         if status == 404:
             models = await self._ids()
-        context = self._context(models)
+        context = self._context(messages, models)
         found = http_failure(status, error.response.content, headers.get("content-type", ""), context)
         wait_s = retry_after(headers.get("retry-after")) if status == 429 else None
         return self._clean(found), wait_s
 
-    def _timed_out(self, reading: Reading) -> dict[str, str]:
+    def _timed_out(self, reading: Reading, messages: Prompt) -> dict[str, str]:
         if not reading.start:
             state = "the connection was not open yet"
         elif not reading.head:
@@ -218,13 +218,13 @@ class Client:
             state = f"{reading.deltas} deltas had arrived"
         return failure(
             "timeout",
-            f"POST {self.url}/chat/completions: no end within {self.timeout_s:g} s ({state})",
+            f"POST {self._context(messages).url}: no end within {self.timeout_s:g} s ({state})",
             "a longer timeout, a shorter prompt, or see the server's log: it may be loading or overloaded",
         )
 
-    def _context(self, models: tuple[str, ...] | None = None) -> Context:
-        url = f"{self.url}/chat/completions"
-        return Context(url, self.model, self._key is not None, self._key_page, models)
+    def _context(self, messages: Prompt = (), models: tuple[str, ...] | None = None) -> Context:
+        path = "completions" if isinstance(messages, TokenIds) else "chat/completions"
+        return Context(f"{self.url}/{path}", self.model, self._key is not None, self._key_page, models)
 
     def _clean(self, error: dict[str, str]) -> dict[str, str]:
         return {**error, "message": self._without_key(error["message"])}

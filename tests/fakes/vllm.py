@@ -109,9 +109,12 @@ class _Handler(BaseHTTPRequestHandler):
         if not self._authorised():
             return
         if self.path == "/v1/chat/completions":
-            self._chat(body)
+            self._complete(body, self._ids(body))
         elif self.fake.settings.gateway:
             self._error(404, "Not Found", "NotFoundError")
+        elif self.path == "/v1/completions":
+            prompt = body["prompt"]
+            self._complete(body, prompt if isinstance(prompt, list) else self._ids(body))
         elif self.path == "/tokenize":
             ids = self._ids(body)
             self._json(200, {"count": len(ids), "max_model_len": self.fake.settings.max_model_len, "tokens": ids})
@@ -151,9 +154,8 @@ class _Handler(BaseHTTPRequestHandler):
             return 400, f"This model's maximum context length is {s.max_model_len} tokens, not {len(ids)} + {wanted}."
         return None
 
-    def _chat(self, body: dict[str, Any]) -> None:
+    def _complete(self, body: dict[str, Any], ids: list[int]) -> None:
         arrived, s = time.perf_counter(), self.fake.settings
-        ids = self._ids(body)
         self.fake.requests.append(body)
         self.fake.headers.append(dict(self.headers.items()))
         if refusal := self._refusal(body, ids):
@@ -192,7 +194,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/event-stream; charset=utf-8")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        self._event(self._chunk(body, {"role": "assistant", "content": ""}))
+        if "messages" in body:
+            self._event(self._chunk(body, {"role": "assistant", "content": ""}))
         for i, word in enumerate(words):
             if i:
                 _pause(s.decode_ms)
@@ -210,8 +213,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"0\r\n\r\n")
 
     def _chunk(self, body: dict[str, Any], delta: dict[str, str], finish: str | None = None) -> dict[str, Any]:
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-        return self._envelope("chat.completion.chunk", body, choices=[choice])
+        choice: dict[str, Any] = {"index": 0, "logprobs": None, "finish_reason": finish}
+        if "messages" not in body:
+            return self._envelope("text_completion", body, choices=[{**choice, "text": delta["content"]}])
+        return self._envelope("chat.completion.chunk", body, choices=[{**choice, "delta": delta}])
 
     def _envelope(self, kind: str, body: dict[str, Any], **rest: Any) -> dict[str, Any]:
         return {"id": "chatcmpl-fake", "object": kind, "created": int(time.time()), "model": body["model"], **rest}
