@@ -10,6 +10,7 @@ from prefixkit import paths
 from prefixkit.article.data import load, write_settings
 from prefixkit.errors import RenderError
 from prefixkit.export.article import ArticleExporter, ArticleHTMLExporter, ArticlePDFExporter
+from prefixkit.export.placeholders import CLAIMS_MIME
 from prefixkit.notebook import execute
 from prefixkit.params.models import Report
 
@@ -35,8 +36,7 @@ def render_report(data: Path, out: Path, report: Report | None = None, *, lang: 
     executed = out / EXECUTED
     parameters = {"data": shown(data), "out": shown(out), "lang": lang}
     execute(report_notebook(lang), executed, parameters, show_output=False)
-    if settings.title:
-        _retitle(executed, settings.title)
+    _finish(executed, settings.title)
     export(executed, out)
 
 
@@ -64,10 +64,15 @@ def _write(exporter: ArticleExporter, executed: Path, target: Path) -> None:
     part.replace(target)
 
 
-def _retitle(executed: Path, title: str) -> None:
+def _finish(executed: Path, title: str | None) -> None:
+    """Set the title that was asked for, and drop the claims that the notebook carries: claims.json lies beside it."""
     notebook = nbformat.read(executed, as_version=4)  # type: ignore[no-untyped-call]
-    first = next((cell for cell in notebook.cells if cell.cell_type == "markdown"), None)
-    if first is None or not first.source.startswith("# "):
-        raise RenderError("report.title: the notebook does not begin with `# Title`", "add that cell")
-    first.source = "\n".join([f"# {title}", *first.source.splitlines()[1:]])
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs = [output for output in cell.outputs if CLAIMS_MIME not in output.get("data", {})]
+    if title:
+        first = next((cell for cell in notebook.cells if cell.cell_type == "markdown"), None)
+        if first is None or not first.source.startswith("# "):
+            raise RenderError("report.title: the notebook does not begin with `# Title`", "add that cell")
+        first.source = "\n".join([f"# {title}", *first.source.splitlines()[1:]])
     nbformat.write(notebook, executed)  # type: ignore[no-untyped-call]

@@ -29,14 +29,15 @@ def draw(figure: Any, salt: str) -> str:
 
 
 def compact(picture: str) -> str:
-    """Return an SVG half as long: coordinates to a hundredth of a point, short ids, no metadata or indentation."""
+    """Return an SVG half as long: coordinates to a hundredth of a point, short ids, no metadata, on one line."""
     flat = re.sub(r"\s*\n\s*", "\n", HEAD.sub("", picture)).strip()
     flat = GLYPH.sub(_coarser, flat)
     flat = COORDINATES.sub(_shorter, flat)
     flat = MOVED_GLYPH.sub(_placed, flat)
     short = {name: f"i{number}" for number, name in zip(count(), dict.fromkeys(REFERENCE.findall(flat)))}
     flat = ID.sub(lambda found: f' id="{short[found[1]]}"' if found[1] in short else "", flat)
-    return REFERENCE.sub(lambda found: short[found[0]], flat)
+    flat = " ".join(REFERENCE.sub(lambda found: short[found[0]], flat).replace(">\n<", "><").split())
+    return flat if "'" in flat else flat.replace('"', "'")  # which neither a page nor a notebook has to escape
 
 
 def _coarser(glyph: re.Match[str]) -> str:
