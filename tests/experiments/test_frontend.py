@@ -14,7 +14,7 @@ ONLY = {"switch": False, "length": False, "frontend": FRONTEND}
 @pytest.fixture(scope="module")
 def on(tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
     folder = tmp_path_factory.mktemp("on")
-    settings = {"threads": {"engine_args": {"renderer_num_workers": 4}}, "small": {"engine_args": {"block_size": 32}}}
+    settings = {"other": {"env": {"VLLM_USE_FASTOKENS": "1"}}, "wide": {"engine_args": {"block_size": 32}}}
     tuning = {"settings": settings}
     return measure(profile(folder, **ONLY, tuning=tuning), "on", folder / "out")
 
@@ -51,7 +51,7 @@ def test_settings_are_measured_on_servers_of_their_own(on: list[Record]) -> None
     starts = [r for r in of(on, "run") if r.get("experiment") == "tuning"]
     assert sorted(r["block_size"] for r in starts) == [16, 32]
     names = {p["condition"]["setting"] for p in warm(on, "tuning")}
-    assert names == {"threads", "small"}
+    assert names == {"other", "wide"}
     assert on[-1]["status"] == "ok"
 
 
