@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 
 from prefixkit.figures.style import COLOURS, MARKS, Picture, canvas, house, note, percents, thousands
@@ -12,7 +11,7 @@ from prefixkit.words import Words
 def lines(points: pd.DataFrame, bands: pd.DataFrame, words: Words, slopes: dict[str, str]) -> Picture:
     """Draw requests (`series`, `prompt_tokens`, `ttft_ms`) and lines (`mean_ms`, `low_ms`, `high_ms` instead).
 
-    `slopes` holds a short label for each line.
+    `slopes` names a series in the legend together with its slope.
     """
     with house():
         figure, (ax,) = canvas(height=4.0)
@@ -23,20 +22,11 @@ def lines(points: pd.DataFrame, bands: pd.DataFrame, words: Words, slopes: dict[
             ax.plot(rows["prompt_tokens"], rows["mean_ms"], color=colour)
         for series, rows in points.groupby("series", sort=False):
             name = str(series)
-            hollow = name == "control"
+            hollow, label = name == "control", slopes.get(name, words.arm(name))
             ax.scatter(
-                rows["prompt_tokens"], rows["ttft_ms"], s=16, marker=MARKS[name], label=words.arm(name), zorder=3,
+                rows["prompt_tokens"], rows["ttft_ms"], s=16, marker=MARKS[name], label=label, zorder=3,
                 facecolors="none" if hollow else COLOURS[name], edgecolors=COLOURS[name], linewidths=0.8, alpha=0.75,
             )  # fmt: skip
-        top = float(points["ttft_ms"].max())
-        for name, label in slopes.items():
-            end = bands[bands["series"] == name]
-            if len(end):
-                x = 0.62 * right
-                y = float(np.interp(x, end["prompt_tokens"], end["mean_ms"]))
-                below = name == "off"
-                note(ax, x, y + (-0.05 if below else 0.06) * top, label, COLOURS[name],
-                     ha="left" if below else "center", va="top" if below else "bottom")  # fmt: skip
         ax.set(xlabel=words("axis.prompt_tokens"), ylabel=words("axis.ttft_ms"), xlim=(0, right * 1.04), ylim=(0, None))
         ax.set_title(words("figure.length.title"))
         ax.legend(loc="upper left")

@@ -24,7 +24,11 @@ def beside(
                 ax.scatter(own["prompt_tokens"], own["ttft_ms"], s=14, color=colour, marker=MARKS[arm], alpha=0.6,
                            label=words.say("figure.reference.ours", arm=words.arm(arm)))  # fmt: skip
             line = bands[bands["series"] == arm]
-            ax.fill_between(line["prompt_tokens"], line["low_ms"], line["high_ms"], color=colour, alpha=0.18, lw=0)
+            # On a logarithmic scale a line that curves below the shortest requests would plunge.
+            line = line[line["mean_ms"] > 0.7 * own["ttft_ms"].min()] if len(own) else line
+            ax.fill_between(
+                line["prompt_tokens"], line["low_ms"].clip(lower=1), line["high_ms"], color=colour, alpha=0.18, lw=0
+            )
             ax.plot(line["prompt_tokens"], line["mean_ms"], color=colour, linewidth=1.4)
             theirs, fit = published[published["series"] == arm], refit[refit["series"] == arm]
             ax.fill_between(
@@ -35,6 +39,8 @@ def beside(
                        edgecolors=colour, linewidths=1.2, zorder=3,
                        label=words.say("figure.reference.theirs", arm=words.arm(arm)))  # fmt: skip
         ax.set_yscale("log")
+        every = pd.concat([ours["ttft_ms"], published["ttft_ms"]])
+        ax.set_ylim(0.7 * float(every.min()), 1.5 * float(every.max()))
         ax.set(xlabel=words("axis.prompt_tokens"), ylabel=words("axis.ttft_ms_log"), xlim=(0, float(span[1]) * 1.05))
         ax.set_title(words("figure.reference.title"))
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2)

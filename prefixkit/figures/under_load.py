@@ -20,6 +20,8 @@ def ladder(rows: pd.DataFrame, words: Words) -> Picture:
             levels = sorted(own["level"].unique())
             for shift, arm in ((-0.14, "off"), (0.14, "on")):
                 mine = own[own["arm"] == arm]
+                if mine.empty:
+                    continue
                 centres, medians = [], []
                 for place, level in enumerate(levels):
                     here = mine[mine["level"] == level]
