@@ -63,6 +63,8 @@ def amdahl_bound(off: Line, tokens: float) -> Estimate:
     model = off.regression
     if model is None or not off.has_interval or off.intercept.value is None:
         return missing(off.status, off.note, n=off.n, unit="fraction")
+    if off.intercept.value < 0:
+        return missing("curvature", f"No bound: the intercept is {off.intercept.note}", n=off.n, unit="fraction")
     rest = (0.0,) * off.trend
     whole = off.mean_contrast(tokens)
     if whole.value <= 0:

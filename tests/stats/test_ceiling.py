@@ -40,6 +40,12 @@ def test_the_bound_carries_the_doubt_of_a_curved_line() -> None:
     assert amdahl_bound(fit(run(curve=8.0)).off, 3961).status == "curvature"
 
 
+def test_a_negative_intercept_gives_no_bound() -> None:
+    bound = amdahl_bound(fit(run(curve=80.0)).off, 3961)
+    assert bound.value is None
+    assert "not a fixed cost (curvature)" in bound.note
+
+
 def test_the_pooled_model_holds_both_lines_and_their_difference() -> None:
     found = fit(run())
     both = pooled(found.on, found.off)
