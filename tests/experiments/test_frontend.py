@@ -63,5 +63,5 @@ def test_arm_off_leaves_it_out(tmp_path: Path) -> None:
 def test_a_setting_whose_server_does_not_start_is_skipped_and_the_arm_completes(tmp_path: Path) -> None:
     tuning = {"settings": {"none": {"engine_args": {"num_gpu_blocks_override": 1}}}}
     records = measure(profile(tmp_path, **ONLY, tuning=tuning), "on", tmp_path / "out")
-    assert of(records, "skip", experiment="tuning")[0]["reason"].startswith("none: ")
+    assert of(records, "skip", experiment="tuning")[0]["reason"].startswith("tuning-none: ")
     assert records[-1]["status"] == "ok"
