@@ -19,6 +19,7 @@ from papermill.exceptions import PapermillExecutionError
 from prefixkit import paths
 from prefixkit.errors import ParamsError, PrefixkitError
 
+MEASURE = paths.NOTEBOOKS / "measure.ipynb"
 _INJECTED = "# Parameters\n"
 
 

@@ -35,7 +35,9 @@ GPU_FIELDS = (
     "clocks.sm",
     "clocks.max.sm",
     "clocks.mem",
+    "power.draw",
     "power.limit",
+    "temperature.gpu",
     "persistence_mode",
 )
 

@@ -9,11 +9,10 @@ from pathlib import Path
 from prefixkit import paths
 from prefixkit.errors import ParamsError
 from prefixkit.experiments import arm_state
-from prefixkit.notebook import NotebookError, check_parameters, execute
+from prefixkit.notebook import MEASURE, NotebookError, check_parameters, execute
 from prefixkit.params import ARMS, Params, load_arm, profile_name
 from prefixkit.render import RENDERED, render_report, report_notebook
 
-MEASURE = paths.NOTEBOOKS / "measure.ipynb"
 ORDER = ("off", "on", "cloud")
 Progress = Callable[[str], object]
 

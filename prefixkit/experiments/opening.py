@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import re
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from prefixkit import paths
 from prefixkit.errors import ParamsError, RecordsError, ServerError
-from prefixkit.experiments.session import Session
+from prefixkit.experiments.session import Scope, Session
 from prefixkit.experiments.state import missing_variable, records_state
 from prefixkit.params import Params, load_arm, params_hash, profile_name
 from prefixkit.prompts import given_lines
 from prefixkit.provenance import UNKNOWN, provenance
 from prefixkit.records import archive, finished_cells, now, read_records, supersede_unfinished
-from prefixkit.server import Server, serve
+from prefixkit.server import Effective, Server, serve
 from prefixkit.workload.requests import count_requests, find_workload
 
 SECRET = re.compile(r"api.?key|_key$|_token$|secret|passw", re.IGNORECASE)
 KEY_ARGUMENT = re.compile(r"(--api[-_]key[= ]+)\S+")
 TEMPLATE_TOKENS = 64
+ALONE = "none"
 CONTRADICTION = "the arm asks for enable_prefix_caching"
 
 
@@ -34,9 +37,12 @@ def open_session(
     *,
     progress: Callable[[str], object] = print,
     rounds: int | None = None,
+    attach: str | Path = "",
 ) -> Session:
     """Return the session that measures `arm` of `profile` into the folder `out`, with its server running.
 
+    `attach` names a file that describes the arm's running server (`describe`): experiments on servers of their own are
+    then left for a session with `attach="none"`, which runs those alone, without a server of the arm.
     `out` is relative to the project root; empty means report/out/PROFILE.
     Records of the same parameters are continued; others are set aside. When everything is measured, a key is missing or
     the server is not what the arm says, no experiment runs: see `Session.status` and `.reason`.
@@ -50,7 +56,10 @@ def open_session(
         earlier.close("interrupted", "opened again")
     records = read_records(path) if path.exists() else []
     state = records_state(records, params)
-    common: dict[str, Any] = {"profile": profile_name(profile), "progress": progress, "rounds": rounds}
+    scope: Scope = "own" if attach == ALONE else "shared" if attach else "all"
+    common: dict[str, Any] = {
+        "profile": profile_name(profile), "progress": progress, "rounds": rounds, "scope": scope,
+    }  # fmt: skip
     if state.name in ("complete", "skipped"):
         progress(f"{arm}: {state.message}")
         return Session(params, arm, path, status=state.name, reason=state.message, **common)
@@ -67,9 +76,27 @@ def open_session(
     _open[path.absolute()] = session
     if arm == "cloud":
         _open_cloud(session)
-    else:
-        _open_server(session)
+    elif scope != "own":
+        _open_server(session, Path(attach) if attach else None)
     return session
+
+
+def describe(server: Server, path: Path) -> Path:
+    """Write what another process must know to attach to a running server; return the file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({**server.summary(), "argv": _without_key(list(server.argv))}, indent=1), "utf-8")
+    return path
+
+
+def _attached(params: Params, path: Path, progress: Callable[[str], object]) -> Server:
+    """Return a running server of these parameters as its description has it; its cache is asked for anew."""
+    told = json.loads(path.read_text("utf-8"))
+    address = {"launcher": "url", "url": told["url"], "metrics_urls": told["metrics_urls"]}
+    server = serve(params.model_copy(update={"server": params.server.model_copy(update=address)}), progress=progress)
+    known = {key: value for key, value in asdict(server.effective).items() if value is not None}
+    server.effective = Effective(**{**told["effective"], **known})
+    server.argv = tuple(told["argv"])
+    return server
 
 
 _open: dict[Path, Session] = {}
@@ -130,15 +157,19 @@ def run_record(session: Session, server: Server | None, error: str = "") -> dict
         "max_model_len": effective.max_model_len if effective else None,
         "engines": effective.engines if effective else None,
         "url": server.url if server and params.server.launcher == "url" else None,
+        "attached": session.scope == "shared",
         "nonce": session.nonce,
         "error": error or None,
         "started_at": now(),
     }
 
 
-def _open_server(session: Session) -> None:
+def _open_server(session: Session, attach: Path | None) -> None:
     try:
-        server = serve(session.params, log_path=session.path.with_suffix(".server.log"), progress=session.progress)
+        if attach:
+            server = _attached(session.params, attach, session.progress)
+        else:
+            server = serve(session.params, log_path=session.path.with_suffix(".server.log"), progress=session.progress)
     except ServerError as error:
         _end_without_server(session, error)
         if session.status != "refused":

@@ -14,21 +14,25 @@ from prefixkit.errors import ProbeError, ServerError
 from prefixkit.experiments.counting import Sent, Window, between, compare, predict, read_or_say
 from prefixkit.experiments.ledger import WARMUP as WARMUP
 from prefixkit.experiments.ledger import Ledger
-from prefixkit.experiments.registry import EXPERIMENTS, ONLY_ON, belongs
+from prefixkit.experiments.registry import EXPERIMENTS, ONLY_ON, OWN_SERVERS, belongs
 from prefixkit.metrics import HitRate
 from prefixkit.params import Params
 from prefixkit.probe import Client, Probe
 from prefixkit.prompts import Message, Prompts, chat
+from prefixkit.provenance import gpu_details
 from prefixkit.records import Record
 from prefixkit.server import Server
 
 Status = Literal["open", "complete", "skipped", "refused", "closed"]
+Scope = Literal["all", "shared", "own"]
+LEFT_FOR_OWN = "left for servers of their own"
 
 
 class Session(Ledger):
     """An open measurement of one arm; `status` other than `open` means that there is nothing to run and `reason` why.
 
-    Everything measured is on disk as soon as it is known. `rounds` limits how many rounds `length` makes this time.
+    Everything measured is on disk as soon as it is known. `rounds` limits how many rounds `length` makes this time;
+    `scope` says which experiments run: all, those on the arm's server, or those on servers of their own.
     """
 
     def __init__(
@@ -40,11 +44,13 @@ class Session(Ledger):
         profile: str = "",
         progress: Callable[[str], object] = print,
         rounds: int | None = None,
+        scope: Scope = "all",
         status: Status = "open",
         reason: str = "",
     ) -> None:
         super().__init__(path, arm=arm, profile=profile, progress=progress)
         self.params, self.rounds, self.status, self.reason = params, rounds, status, reason
+        self.scope = scope
         self.server: Server | None = None
         self._client: Client | None = None
         self._prompts: Prompts | None = None
@@ -52,6 +58,7 @@ class Session(Ledger):
         self._history: list[Sent] = []
         self._ran: set[str] = set()
         self._unfinished = ""
+        self._left_for_own: list[str] = []
         self.on_close: list[Callable[[], object]] = []
 
     @property
@@ -104,6 +111,10 @@ class Session(Ledger):
             self.skip(name, "switched off in the parameters")
         elif name in ONLY_ON and self.arm != "on":
             self.skip(name, "measured on arm on only")
+        elif name in OWN_SERVERS and self.scope == "shared":
+            self._left_for_own.append(name)
+        elif name not in OWN_SERVERS and self.scope == "own":
+            self.progress(f"{name}: measured on the arm's server")
         else:
             self._measure(importlib.import_module(EXPERIMENTS[name]).run)
 
@@ -134,7 +145,7 @@ class Session(Ledger):
             if status == "ok":
                 status, reason = self._how_it_ended()
             self.reason = reason
-            self.append("end", status=status, reason=reason)
+            self.append("end", status=status, reason=reason, gpu_details=gpu_details())
             self.writer.close()
             for action in self.on_close:
                 action()
@@ -159,6 +170,8 @@ class Session(Ledger):
         measured = [r for r in self.records if r.get("record") == "probe" and r.get("phase") != WARMUP]
         if measured and all(r.get("error") for r in measured):
             return "failed", f"all {len(measured)} requests failed: {measured[-1]['error'].get('message', '')}"
+        if self._left_for_own:
+            return "paused", f"{LEFT_FOR_OWN}: {', '.join(self._left_for_own)}"
         return "ok", ""
 
     # Requests
