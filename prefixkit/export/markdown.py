@@ -37,9 +37,12 @@ def compose(notebook: Any, claims: Claims, lang: str) -> Document:
     """Return the document; each cell is preceded by a marker that tells the filter its name and tags."""
     document = Document()
     parts: list[str] = []
+    first = next((cell for cell in notebook.cells if not _left_out(cell)), None)
+    if first is None or first.cell_type != "markdown" or not first.source.startswith("# "):
+        raise RenderError("the notebook does not begin with a Markdown cell `# Title`", "add it as the first cell")
     for position, cell in enumerate(notebook.cells, 1):
         tags = set(cell.metadata.get("tags", []))
-        if tags & LEFT_OUT or cell.cell_type == "raw":
+        if _left_out(cell):
             continue
         name = cell_name(position, cell)
         if cell.cell_type == "markdown":
@@ -54,6 +57,10 @@ def compose(notebook: Any, claims: Claims, lang: str) -> Document:
             parts += [fence("\n".join([quote(name), *sorted(tags)]), "{=cell}"), *body]
     document.markdown = "\n\n".join(part for part in parts if part) + "\n"
     return document
+
+
+def _left_out(cell: Any) -> bool:
+    return cell.cell_type == "raw" or not LEFT_OUT.isdisjoint(cell.metadata.get("tags", []))
 
 
 def fence(text: str, kind: str) -> str:

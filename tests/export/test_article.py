@@ -10,6 +10,7 @@ import pytest
 from jupyter_server.nbconvert import handlers
 from jupyter_server.serverapp import ServerApp
 from nbconvert.exporters import get_export_names, get_exporter
+from nbformat import NotebookNode
 
 from prefixkit.errors import RenderError
 from prefixkit.export.article import ArticleHTMLExporter, ArticlePDFExporter
@@ -167,6 +168,12 @@ def test_what_must_not_be_published_is_refused_with_its_cell(
 ) -> None:
     with pytest.raises(RenderError, match=rf"cell 2 \[.*{reason}"):
         exporter().from_notebook_node(notebook(markdown("# T"), cell))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("cells", [[], [markdown("No title")], [code("x"), markdown("# T")], [markdown("## T")]])
+def test_a_notebook_without_a_title_is_refused(cells: list[NotebookNode]) -> None:
+    with pytest.raises(RenderError, match="does not begin with a Markdown cell `# Title`"):
+        ArticlePDFExporter().from_notebook_node(notebook(*cells))
 
 
 @pytest.mark.usefixtures("no_fonts")

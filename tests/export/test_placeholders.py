@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from prefixkit.errors import RenderError
-from prefixkit.export.placeholders import CLAIMS_MIME, claim_text, fill, find_claims, number
-from tests.export.notebooks import code, displayed, markdown, notebook
+from prefixkit.export.placeholders import CLAIMS_MIME, claim_text, fill, find_claims, number, preview
+from tests.export.notebooks import code, displayed, markdown, notebook, saved
 
 CLAIMS = {
     "slope": {"value": 12.345, "unit": "ms/1k", "ci": [11.0, 13.61]},
@@ -99,3 +99,18 @@ def test_a_broken_claims_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "claims.json").write_text("{")
     with pytest.raises(RenderError, match=r"claims\.json: not a claims file"):
         find_claims(notebook(markdown("# T")), tmp_path)
+
+
+def test_a_notebook_open_in_jupyterlab_is_previewed_filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "claims.json").write_text(json.dumps(CLAIMS))
+    saved(
+        notebook(markdown("# T"), code("preview(data)"), markdown("The rate is {{ rate }}.")), tmp_path / "open.ipynb"
+    )
+    monkeypatch.setenv("JPY_SESSION_NAME", str(tmp_path / "open.ipynb"))
+    shown: list[str] = []
+    monkeypatch.setattr("IPython.display.display", lambda text: shown.append(text.data))
+    preview(tmp_path)
+    assert shown == ["# T\n\nThe rate is 96.7%."]
+    monkeypatch.delenv("JPY_SESSION_NAME")
+    with pytest.raises(RenderError, match="no notebook to preview"):
+        preview(tmp_path)
