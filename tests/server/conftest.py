@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from prefixkit.params import Params, load_params
-from prefixkit.server import lock, process
+from prefixkit.server import lock, process, versions
 
 STAND_IN = Path(__file__).with_name("stand_in.py")
 DEADLINE_S = 30
@@ -29,8 +29,9 @@ def _own_lock_and_short_grace(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, r
 
 
 @pytest.fixture
-def stand_in(tmp_path: Path) -> Callable[..., Params]:
+def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Params]:
     """Return a function that makes the parameters of a stand-in server of a given mode."""
+    monkeypatch.setattr(versions, "find", lambda *_: None)  # saves starting its Python once more
 
     def make(
         mode: str = "ready", *, caching: bool | None = True, env: dict[str, str] | None = None, **server: Any
