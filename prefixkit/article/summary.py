@@ -6,6 +6,9 @@ from prefixkit.article.data import EXPERIMENTS, Data
 from prefixkit.article.length import fitted
 from prefixkit.article.section import Context, Section, joined
 from prefixkit.claims import Claims
+from prefixkit.stats.precision import repeats_needed
+
+PRECISION = 0.005
 
 
 def claim(data: Data, claims: Claims) -> None:
@@ -18,6 +21,12 @@ def claim(data: Data, claims: Claims) -> None:
     claims.add("warmup_requests", params.get("warmup_requests"), "count", source="params: experiments.warmup_requests")
     rounds = {(r.get("condition") or {}).get("round") for arm in ("off", "on") for r in data.probes(arm, "length")}
     claims.add("length_rounds", len(rounds) or None, "count", source="off, on: length probes, rounds")
+    repeats = repeats_needed(data.records, PRECISION)
+    source = "on: length, paired visits of the longest prompt"
+    claims.add("repeats", repeats.have or None, "count", source=source)
+    claims.add("reduction_half_width", repeats.reduction.half_width, "fraction", source=source)
+    claims.add("repeats_wanted_precision", PRECISION, "fraction", source="chosen for illustration")
+    claims.add("repeats_needed", repeats.needed, "count", source=source)
     asked = len(length.get("lengths") or []) + len(length.get("short_lengths") or [])
     claims.add("length_asked", asked or None, "count", source="params: experiments.length")
 
@@ -81,6 +90,8 @@ def _limits(ctx: Context) -> str:
         points.append(ctx.say("limits.cloud"))
     if not ctx.number("parts_n"):
         points.append(ctx.say("limits.parts"))
+    if ctx.has("reduction_half_width", "repeats_needed"):
+        points.append(ctx.say("limits.repeats"))
     points += [ctx.say("limits.interval"), ctx.say("limits.exact")]
     return "\n".join(f"- {point}" for point in points)
 

@@ -11,6 +11,11 @@ from prefixkit.figures.style import COLOURS, MARKS, Picture, canvas, house, note
 from prefixkit.words import Words
 
 
+def _label(name: str) -> str:
+    """Return a model id fit for an axis: not too long, and no formula even where it holds dollar signs."""
+    return (name if len(name) <= 28 else name[:27] + "…").replace("$", r"\$")
+
+
 def models(points: pd.DataFrame, local: Mapping[str, float], words: Words) -> Picture:
     """Draw each request's `ttft_ms` by `model` with the median; `local` are the local arms' means, drawn as lines."""
     names = list(dict.fromkeys(points["model"]))
@@ -27,7 +32,7 @@ def models(points: pd.DataFrame, local: Mapping[str, float], words: Words) -> Pi
             ax.axvline(value, color=COLOURS[arm], linewidth=1.2, linestyle=(0, (4, 2)))
             note(ax, value, -0.62, words.say("figure.cloud.local", arm=words.arm(arm)), COLOURS[arm], ha="left",
                  xytext=(3, 0), textcoords="offset points")  # fmt: skip
-        ax.set_yticks(range(len(names)), [n if len(n) <= 28 else n[:27] + "…" for n in names])
+        ax.set_yticks(range(len(names)), [_label(n) for n in names])
         ax.set(xlabel=words("axis.ttft_ms"), xlim=(0, None), ylim=(len(names) - 0.4, -0.85))
         ax.set_title(words("figure.cloud.title"))
         ax.grid(visible=False, axis="y")

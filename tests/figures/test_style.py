@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_rgb
 
+from prefixkit.figures.cloud import models
 from prefixkit.figures.length import reduction
 from prefixkit.figures.style import COLOURS, MARKS, Picture, save
 from prefixkit.words import words
@@ -60,6 +61,13 @@ def test_arms_are_told_apart_without_full_colour_vision(vision: str) -> None:
             for x, y in zip(seen(COLOURS[a], VISION[vision]), seen(COLOURS[b], VISION[vision]), strict=True)
         )
         assert distance > 0.05, (a, b)
+
+
+def test_a_model_id_with_dollar_signs_is_no_formula(tmp_path: Path) -> None:
+    rows = pd.DataFrame(
+        {"model": [r"$\frac{", "a$b$c"], "experiment": "switch", "prompt_tokens": 9, "ttft_ms": [1.0, 2.0]}
+    )
+    assert save(models(rows, {}, words("en")), tmp_path, "cloud")
 
 
 def test_arms_differ_in_their_marks_too() -> None:
