@@ -22,6 +22,7 @@ COMMANDS = (
     "claims",
     "setup",
     "interleave",
+    "peak",
 )
 
 
