@@ -21,6 +21,17 @@ _READ = 262_144
 _CONNECT_TIMEOUT_S = 20.0
 
 
+def keep_stamps_on() -> socket.socket:
+    """Return a socket that makes the kernel stamp arrivals as long as it is open.
+
+    The kernel begins to stamp a moment after the first socket asks for it, too late for a process's first answers.
+    """
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    with contextlib.suppress(OSError):
+        sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+    return sock
+
+
 class Tls:
     """TLS over bytes in memory, so that the socket itself stays ours to stamp."""
 

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import httpx
 
-from prefixkit.probe.connection import Connection, open_connection
+from prefixkit.probe.connection import Connection, keep_stamps_on, open_connection
 from prefixkit.probe.proxies import proxy_for
 from prefixkit.probe.turns import Turns
 from prefixkit.probe.wire import WireError
@@ -118,6 +118,7 @@ class StampedTransport(httpx.AsyncBaseTransport):
 
     def __init__(self) -> None:
         self.turns = Turns()
+        self._stamps = keep_stamps_on()
         self._context: ssl.SSLContext | None = None
         self._pools: dict[tuple[str, str, int], list[Connection]] = {}
 
@@ -161,6 +162,7 @@ class StampedTransport(httpx.AsyncBaseTransport):
         for pool in self._pools.values():
             while pool:
                 pool.pop().close()
+        self._stamps.close()
 
     async def _send(self, connection: Connection, request: httpx.Request, body: bytes, exchange: _Exchange) -> None:
         connect_ms = 0.0 if connection.used else connection.connect_ms

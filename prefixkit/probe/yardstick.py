@@ -48,6 +48,8 @@ class Yardstick:
         self._count = 0
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
         self._listener.setblocking(False)
+        with contextlib.suppress(OSError):
+            self._listener.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
         self.port = self._listener.getsockname()[1]
         self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
 
