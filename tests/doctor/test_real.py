@@ -20,7 +20,7 @@ from tests.fakes.answers import Answer
 
 pytestmark = pytest.mark.real
 WORDS = "river stone market winter garden letter window bridge paper copper valley music tower basket silver".split()  # noqa: SIM905
-SMALL_BLOCKS = 300
+SMALL_BLOCKS = 64
 
 
 def text(seed: str, words: int) -> list[dict[str, str]]:
@@ -48,7 +48,9 @@ def own_server(tmp_path_factory: pytest.TempPathFactory, name: str, arm: str, **
 
 @pytest.fixture(scope="module")
 def two_engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with own_server(tmp_path_factory, "two", "on", data_parallel_size=2) as server:
+    """Two engines with a small cache each; the last test that uses it kills it."""
+    small = {"num_gpu_blocks_override": SMALL_BLOCKS, "max_model_len": 1024}
+    with own_server(tmp_path_factory, "two", "on", data_parallel_size=2, **small) as server:
         yield server
 
 
@@ -60,9 +62,8 @@ def test_counters_replies_and_arithmetic_agree_on_a_real_server(real_on: Server)
         messages = text("agree", 600)
         probes = [client.probe(messages) for _ in range(3)]
         rate, after = settled(real_on, before, probes)
-    assert all(p.error is None for p in probes), probes
     length = probes[0].prompt_tokens
-    assert length
+    assert length, probes
     predicted = 2 * expected_hits(length, length, block)
     assert [p.cached_tokens for p in probes] == [0, predicted // 2, predicted // 2]
     assert (rate.status, rate.family, rate.unit) == ("ok", "vllm:prefix_cache", "tokens")
@@ -122,29 +123,32 @@ def test_two_engines_are_summed_and_each_misses_first(two_engines: Server) -> No
     assert rate.hits == sum(c["hits"] for c in rate.per_engine.values())
 
 
-def test_a_small_cache_evicts_and_a_killed_server_leaves_no_rate(tmp_path_factory: pytest.TempPathFactory) -> None:
-    with own_server(tmp_path_factory, "small", "on", num_gpu_blocks_override=SMALL_BLOCKS) as server:
-        with Client(server.url, server.model) as client:
-            before = fetch(server.metrics_urls)
-            config = cache_config(before)
-            assert config.num_gpu_blocks == SMALL_BLOCKS
-            assert config.kv_capacity_tokens
-            prompts = [text(f"set {n}", 2600) for n in range(5)]
-            probes = [client.probe(m) for m in prompts * 2]
-            rate, after = settled(server, before, probes)
-        assert all(p.error is None for p in probes), probes
-        working_set = sum(p.prompt_tokens or 0 for p in probes[:5])
-        assert working_set > config.kv_capacity_tokens
-        records = [{**p.record(), "phase": "cold" if n < 5 else "warm"} for n, p in enumerate(probes)]
-        predicted = sum(expected_hits(p.prompt_tokens or 0, p.prompt_tokens or 0, 32) for p in probes[5:])
-        found = reconcile(rate, records, predicted, before=before, after=after, working_set_tokens=working_set)
-        assert (found.agree, found.cause) == (False, "eviction"), found
-        last_page, pid = fetch(server.metrics_urls), server.pid
-        assert pid is not None
-        os.kill(pid, signal.SIGKILL)
+def test_a_working_set_beyond_the_cache_is_called_eviction(two_engines: Server) -> None:
+    with Client(two_engines.url, two_engines.model) as client:
+        before = fetch(two_engines.metrics_urls)
+        config = cache_config(before)
+        assert config.num_gpu_blocks == 2 * SMALL_BLOCKS
+        assert config.kv_capacity_tokens
+        prompts = [text(f"set {n}", 600) for n in range(8)]
+        probes = [client.probe(m) for m in prompts * 2]
+        rate, after = settled(two_engines, before, probes)
+    lengths = [p.prompt_tokens or 0 for p in probes]
+    assert all(lengths), probes
+    assert sum(lengths[:8]) > config.kv_capacity_tokens
+    records = [{**p.record(), "phase": "cold" if n < 8 else "warm"} for n, p in enumerate(probes)]
+    predicted = sum(expected_hits(length, length, config.block_size or 1) for length in lengths[8:])
+    found = reconcile(rate, records, predicted, before=before, after=after, working_set_tokens=sum(lengths[:8]))
+    assert (found.agree, found.cause) == (False, "eviction"), found
+
+
+def test_a_killed_server_leaves_no_rate_and_one_with_the_cache_off_says_so(
+    two_engines: Server, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    last_page, pid = fetch(two_engines.metrics_urls), two_engines.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
     with own_server(tmp_path_factory, "off", "off") as server:
-        page = fetch(server.metrics_urls)
-        gone = hit_rate(last_page, page)
+        gone = hit_rate(last_page, fetch(server.metrics_urls))
         assert (gone.status, gone.hit_rate) == ("restarted", None), gone
         check_off(server)
 
