@@ -69,12 +69,16 @@ def house() -> Iterator[None]:
 
 
 class HouseFigure(Figure):
-    """A figure whose SVG is drawn once, however often it is asked for."""
+    """A figure that is laid out once and whose SVG is drawn once, however often it is saved."""
 
     _svg: bytes | None = None
 
     def savefig(self, fname: Any, **options: Any) -> None:
-        """Save as matplotlib does; SVG goes into a file object."""
+        """Save as matplotlib does; SVG goes into a file object. The layout leaves no margin to be cut off."""
+        options.pop("bbox_inches", None)
+        if self.get_layout_engine() is not None:
+            self.draw_without_rendering()
+            self.set_layout_engine("none")
         if options.get("format") != "svg":
             super().savefig(fname, **options)
             return
@@ -121,6 +125,6 @@ def save(picture: Picture, folder: Path, name: str) -> list[Path]:
     svg, png, csv = (folder / f"{name}.{suffix}" for suffix in ("svg", "png", "csv"))
     with house():
         svg.write_text(draw(picture.figure, f"fig-{name}"), "utf-8")
-        picture.figure.savefig(png, format="png", dpi=DPI, bbox_inches="tight", metadata={"Software": None})
+        picture.figure.savefig(png, format="png", dpi=DPI, metadata={"Software": None})
     picture.data.to_csv(csv, index=False, lineterminator="\n")
     return [svg, png, csv]
