@@ -16,6 +16,7 @@ from prefixkit import paths
 
 UNKNOWN = "unknown"
 NONE = "none"
+COMMIT_VARIABLE = "PREFIXKIT_COMMIT"  # says which commit a copy without git is
 PACKAGES = (
     "httpx",
     "jupyterlab",
@@ -64,7 +65,7 @@ def git(root: Path = paths.ROOT) -> dict[str, Any]:
     commit = _output("git", "-C", str(root), "rev-parse", "HEAD")
     status = _output("git", "-C", str(root), "status", "--porcelain")
     if not commit:
-        return {"commit": UNKNOWN, "dirty": None}
+        return {"commit": os.environ.get(COMMIT_VARIABLE) or UNKNOWN, "dirty": None}
     return {"commit": commit, "dirty": None if status is None else bool(status)}
 
 
