@@ -15,7 +15,6 @@ from prefixkit.export.markdown import fence
 from prefixkit.export.show import literal
 from prefixkit.records import Record
 
-PHASES = ("warmup", "cold", "warm", "control", "load")
 COUNTS = ("sent", "failed", "retried", "superseded")
 ITEMS = (
     "status", "started_at", "servers", "probes", "prefixkit", "git", "params_hash", "vllm", "model", "weights",

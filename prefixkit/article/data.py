@@ -121,10 +121,6 @@ class Data:
                 return str(r["profile"])
         return self.folder.name
 
-    def ran(self, experiment: str) -> list[str]:
-        """Return the arms in which an experiment has answered probes."""
-        return [name for name in ORDER if self.probes(name, experiment)]
-
 
 def resolve(folder: str | Path) -> Path:
     """Return a folder given relative to the project root or to here."""

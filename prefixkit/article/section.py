@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from prefixkit.article.data import Data
-from prefixkit.claims import Claim, Claims, text
+from prefixkit.claims import Claims, text
 from prefixkit.export.placeholders import number
 from prefixkit.figures.style import Picture
 from prefixkit.words import Words
@@ -89,8 +89,3 @@ class Section:
 def joined(*sentences: str) -> str:
     """Return the sentences that are not empty, as one paragraph."""
     return " ".join(s for s in sentences if s)
-
-
-def listed(claims: Mapping[str, Claim], prefix: str) -> list[str]:
-    """Return the names of the claims that begin with `prefix`, in order."""
-    return [name for name in claims if name.startswith(prefix)]

@@ -28,7 +28,6 @@ COLOURS = {
     "predicted": "#333333", "cold": "#E69F00",
 }  # fmt: skip
 MARKS = {"off": "o", "on": "s", "cloud": "^", "control": "D", "reference": "P", "predicted": "_", "cold": "v"}
-PARTS = ("#56B4E9", "#E69F00", "#999999", "#0072B2")
 WIDTH, HEIGHT = 6.3, 3.7
 DPI = 200
 GREY = "#5f5f5f"
@@ -111,12 +110,6 @@ def note(ax: Axes, x: float, y: float, text: str, colour: str = GREY, **options:
     """Write a small label at data coordinates."""
     settings: dict[str, Any] = {"color": colour, "fontsize": 8.5, "va": "center", "annotation_clip": False, **options}
     ax.annotate(text, (x, y), **settings)
-
-
-def interval(ax: Axes, x: float, low: float | None, high: float | None, colour: str, width: float = 1.6) -> None:
-    """Draw a vertical interval."""
-    if low is not None and high is not None:
-        ax.plot([x, x], [low, high], color=colour, linewidth=width, solid_capstyle="butt", zorder=3)
 
 
 def save(picture: Picture, folder: Path, name: str) -> list[Path]:
