@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pandas as pd
+import seaborn as sns
 
 from prefixkit.figures.style import COLOURS, MARKS, Picture, canvas, house, thousands
 from prefixkit.words import Words
@@ -17,11 +18,20 @@ def by_turn(rows: pd.DataFrame, words: Words) -> Picture:
             own = rows[rows["mode"] == mode]
             for arm, line in own.groupby("arm", sort=False):
                 name = str(arm)
-                means = line.groupby("turn")["ttft_ms"].mean()
-                ax.plot(means.index, means, color=COLOURS[name], linewidth=1.3, alpha=0.8)
+                sns.lineplot(
+                    line,
+                    x="turn",
+                    y="ttft_ms",
+                    color=COLOURS[name],
+                    errorbar=None,
+                    legend=False,
+                    lw=1.3,
+                    alpha=0.8,
+                    ax=ax,
+                )
                 ax.scatter(line["turn"], line["ttft_ms"], color=COLOURS[name], marker=MARKS[name], s=24, zorder=3,
                            alpha=0.8, label=words.arm(name))  # fmt: skip
-            ax.set(xlabel=words("axis.turn"), ylim=(0, float(rows["ttft_ms"].max()) * 1.3))
+            ax.set(xlabel=words("axis.turn"), ylabel="", ylim=(0, float(rows["ttft_ms"].max()) * 1.3))
             ax.set_xticks(sorted(own["turn"].unique()))
             ax.set_title(words(f"mode.{mode}"))
             thousands(ax.yaxis)

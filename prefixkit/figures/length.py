@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pandas as pd
+import seaborn as sns
 
 from prefixkit.figures.style import COLOURS, MARKS, Picture, canvas, house, note, percents, thousands
 from prefixkit.words import Words
@@ -19,13 +20,13 @@ def lines(points: pd.DataFrame, bands: pd.DataFrame, words: Words, slopes: dict[
         for series, rows in bands.groupby("series", sort=False):
             colour = COLOURS[str(series)]
             ax.fill_between(rows["prompt_tokens"], rows["low_ms"], rows["high_ms"], color=colour, alpha=0.18, lw=0)
-            ax.plot(rows["prompt_tokens"], rows["mean_ms"], color=colour)
+            sns.lineplot(rows, x="prompt_tokens", y="mean_ms", color=colour, errorbar=None, ax=ax)
         for series, rows in points.groupby("series", sort=False):
             name = str(series)
             hollow, label = name == "control", slopes.get(name, words.arm(name))
-            ax.scatter(
-                rows["prompt_tokens"], rows["ttft_ms"], s=16, marker=MARKS[name], label=label, zorder=3,
-                facecolors="none" if hollow else COLOURS[name], edgecolors=COLOURS[name], linewidths=0.8, alpha=0.75,
+            sns.scatterplot(
+                rows, x="prompt_tokens", y="ttft_ms", s=16, marker=MARKS[name], label=label, zorder=3, ax=ax,
+                facecolor="none" if hollow else COLOURS[name], edgecolor=COLOURS[name], linewidth=0.8, alpha=0.75,
             )  # fmt: skip
         ax.set(xlabel=words("axis.prompt_tokens"), ylabel=words("axis.ttft_ms"), xlim=(0, right * 1.04), ylim=(0, None))
         ax.set_title(words("figure.length.title"))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
+import seaborn as sns
 
 from prefixkit.figures.style import COLOURS, MARKS, Picture, canvas, house, percents, thousands
 from prefixkit.words import Words
@@ -19,8 +19,7 @@ def savings(rows: pd.DataFrame, words: Words) -> Picture:
         left.set_title(words("figure.workload.left"))
         thousands(left.xaxis)
         thousands(left.yaxis)
-        ordered = np.sort(rows["saved_ms"].to_numpy(dtype=float))
-        right.step(ordered, np.arange(1, len(ordered) + 1) / len(ordered), where="post", color=COLOURS["on"])
+        sns.ecdfplot(rows, x="saved_ms", color=COLOURS["on"], ax=right)
         right.axvline(0, color="#444444", linewidth=0.8)
         right.set(xlabel=words("axis.saved_ms"), ylabel=words("axis.share_of_requests"), ylim=(0, 1.02))
         right.set_title(words("figure.workload.right"))
