@@ -14,13 +14,23 @@ from typing import Any
 
 import nbformat
 import papermill
+from jupyter_client.manager import AsyncKernelManager
 from papermill.exceptions import PapermillExecutionError
+from traitlets import default
 
 from prefixkit import paths
 from prefixkit.errors import ParamsError, PrefixkitError
 
 MEASURE = paths.NOTEBOOKS / "measure.ipynb"
 _INJECTED = "# Parameters\n"
+
+
+class EncryptedKernelManager(AsyncKernelManager):
+    """A kernel whose sockets nobody else on this machine can read; without it ipykernel warns at every start."""
+
+    @default("transport_encryption")
+    def _encrypt_where_possible(self) -> str:
+        return "auto"
 
 
 class NotebookError(PrefixkitError):
@@ -110,9 +120,11 @@ def execute(notebook: Path, output: Path, parameters: Mapping[str, Any], *, show
                 output,
                 dict(parameters),
                 kernel_name="python3",
+                language="python",
                 cwd=paths.NOTEBOOKS,
                 progress_bar=False,
                 stdout_file=stream,
+                kernel_manager_class=EncryptedKernelManager,
                 start_timeout=120,
                 iopub_timeout=60,
             )
