@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,3 +47,41 @@ class Probe:
             "error": dict(self.error) if self.error is not None else None,
             "at": self.at,
         }
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Return what a person wants to know of it, as (name, text)."""
+        shown = [
+            ("first token", _ms(self.ttft_ms)),
+            ("first content", _ms(self.content_ms)),
+            ("last token", _ms(self.e2e_ms)),
+            ("prompt tokens", _count(self.prompt_tokens)),
+            ("cached tokens", _count(self.cached_tokens)),
+            ("completion tokens", _count(self.completion_tokens)),
+        ]
+        if self.error is not None:
+            failure = ("error", f"{self.error.get('kind')}: {self.error.get('message')}")
+            shown = [failure, *((name, text) for name, text in shown if text not in (NO_TIME, NO_COUNT))]
+        shown += [(f"server's {name.removesuffix('_ms')}", _ms(value)) for name, value in (self.server or {}).items()]
+        if self.attempt > 1:
+            shown.append(("attempt", str(self.attempt)))
+        shown += [("warning", warning) for warning in self.warnings]
+        return [*shown, ("reply", self.text)] if self.text else shown
+
+    def __repr__(self) -> str:
+        parts = [f"{name}: {' '.join(text.split())}" for name, text in self.rows()]
+        return f"Probe({'; '.join(parts)})"
+
+    def _repr_html_(self) -> str:
+        cells = "".join(f"<tr><th>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>" for k, v in self.rows())
+        return f"<table>{cells}</table>"
+
+
+NO_TIME, NO_COUNT = "none", "not reported"
+
+
+def _ms(value: float | None) -> str:
+    return NO_TIME if value is None else f"{value:,.1f} ms"
+
+
+def _count(value: int | None) -> str:
+    return NO_COUNT if value is None else f"{value:,}"
