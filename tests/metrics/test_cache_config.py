@@ -13,10 +13,15 @@ def test_the_setting_is_what_the_server_says() -> None:
     assert cache_config(config("True", "784", "20")) == CacheConfig(True, 784, 20, 15_680, 1)
 
 
-def test_engines_are_added_up() -> None:
+def test_servers_are_added_up() -> None:
+    assert cache_config([config(), config()]) == CacheConfig(True, 16, 2000, 32_000, 2)
+
+
+def test_the_sum_that_each_engine_of_one_server_shows_is_counted_once() -> None:
     page = config(engine="0") + config(engine="1").split("\n", 1)[1]
-    assert cache_config(page) == CacheConfig(True, 16, 2000, 32_000, 2)
-    assert cache_config([config(), config()]).engines == 2
+    assert cache_config(page) == CacheConfig(True, 16, 1000, 16_000, 2)
+    different = config(engine="0") + config(blocks="600", engine="1").split("\n", 1)[1]
+    assert cache_config(different).num_gpu_blocks == 1600
 
 
 def test_what_engines_disagree_on_is_not_known() -> None:
