@@ -36,6 +36,8 @@ def config_of(pages: Sequence[Page]) -> CacheConfig:
         return CacheConfig()
     flags = {{"true": True, "false": False}.get(lab.get("enable_prefix_caching", "").lower()) for lab in labels}
     sizes = {_number(lab.get("block_size")) for lab in labels}
+    flag = flags.pop() if len(flags) == 1 else None
+    size = sizes.pop() if len(sizes) == 1 else None
     totals = [_blocks(found) for found in by_page if found]
     total = sum(t for t in totals if t is not None) if all(t is not None for t in totals) else None
     capacity = size * total if size is not None and total is not None else None
