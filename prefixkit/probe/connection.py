@@ -101,6 +101,9 @@ class Connection:
 
     async def send(self, request: bytes, sink: Sink, failed: Callable[[WireError], None]) -> int:
         """Send a serialised request and return the stamp of its first byte; the answer goes to `sink`."""
+        if self.closed:
+            failed(WireError("disconnected", "the connection was closed before the request was sent"))
+            return 0
         data = request if self._tls is None else self._tls.encrypt(request)
         self._parser, self._failed, self.used = AnswerParser(sink), failed, True
         start = self._last_stamp = time.perf_counter_ns()

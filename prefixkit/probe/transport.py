@@ -129,6 +129,8 @@ class StampedTransport(httpx.AsyncBaseTransport):
         key = (url.scheme, url.host, url.port or (443 if url.scheme == "https" else 80))
         pool = self._pools.setdefault(key, [])
         tap = TAP.get()
+        if tap is not None:
+            await self.turns.take()
         while True:
             connection = self._idle(pool) or await self._open(*key)
             reused = connection.used

@@ -13,7 +13,7 @@ from typing import Any
 from prefixkit.errors import PrefixkitError
 
 VERSION = "0.13.0"
-BYTES_PER_TOKEN = 3.2
+BYTES_PER_TOKEN = 2.6
 TOKENIZER = """
 import glob, sys
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -55,6 +56,17 @@ def overheads(
     return np.array([[row["bytes"], row["delay_ms"], row["ttft_ms"] - row["delay_ms"]] for row in whole]).T
 
 
+def attempt(client: str, *cell: Any) -> np.ndarray | None:
+    """Return `overheads`, or None where a peer failed (said on the spot); our own failure ends the run."""
+    try:
+        return overheads(client, *cell)
+    except PrefixkitError as error:
+        if client == OURS:
+            raise
+        print(f"{client} left out of a cell: {error}", flush=True)
+        return None
+
+
 def line(size, delay_ms, overhead_ms) -> dict:
     """Return the bias of slope (share) and intercept (ms) of a least-squares line through a client's TTFTs."""
     server = np.polyfit(size, delay_ms, 1)
@@ -92,7 +104,10 @@ def measure(clients: list[str], aiperf: Aiperf | None, *, quick: bool) -> dict:
         for concurrency in CONCURRENCIES:
             each = (20 if quick else 100) + 4 * concurrency
             for client in order.sample(clients, len(clients)):
-                _, _, overhead = overheads(client, [size], each, concurrency, FIXED, aiperf)
+                got = attempt(client, [size], each, concurrency, FIXED, aiperf)
+                if got is None:
+                    continue
+                overhead = got[2]
                 p50, p99 = (float(np.percentile(overhead, q)) for q in (50, 99))
                 cell = {"client": client, "bytes": size, "concurrency": concurrency, "n": len(overhead)}
                 cells.append({**cell, "p50_ms": p50, "p99_ms": p99})
@@ -100,7 +115,9 @@ def measure(clients: list[str], aiperf: Aiperf | None, *, quick: bool) -> dict:
                     f"{SIZES[size]:>7} x {concurrency:<3}{client:<10} p50 {p50:8.2f} ms   p99 {p99:8.2f} ms", flush=True
                 )
     for client in order.sample(clients, len(clients)):
-        lines[client] = line(*overheads(client, LINE_SIZES, 5 if quick else 20, 1, LINE, aiperf))
+        got = attempt(client, LINE_SIZES, 5 if quick else 20, 1, LINE, aiperf)
+        if got is not None:
+            lines[client] = line(*got)
     return {"machine": platform.platform(), "cells": cells, "lines": lines}
 
 
@@ -120,14 +137,19 @@ def with_ratios(found: dict) -> dict:
     return found
 
 
+def cell_text(cell: dict | None) -> str:
+    """Return one cell of the table."""
+    return f"{cell['p50_ms']:.2f} ({cell['p99_ms']:.2f}) {cell['ratio_p50']:.1f}x" if cell else "failed"
+
+
 def show(found: dict) -> None:
     """Print the table, the lines and the targets."""
-    clients = list(found["lines"])
+    clients = sorted({cell["client"] for cell in found["cells"]}, key=lambda name: name != OURS)
     print(f"\noverhead p50 (p99) in ms, and p50 as a multiple of ours\n{'':>14}" + "".join(f"{c:>26}" for c in clients))
     for size, name in SIZES.items():
         for concurrency in CONCURRENCIES:
             row = {c["client"]: c for c in found["cells"] if (c["bytes"], c["concurrency"]) == (size, concurrency)}
-            texts = (f"{c['p50_ms']:.2f} ({c['p99_ms']:.2f}) {c['ratio_p50']:.1f}x" for c in (row[n] for n in clients))
+            texts = [cell_text(row.get(client)) for client in clients]
             print(f"{name:>8} x {concurrency:<3}" + "".join(f"{text:>26}" for text in texts))
     print("\nline of TTFT against prompt size, bias against the server's own line")
     for client, bias in found["lines"].items():
