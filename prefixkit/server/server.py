@@ -153,16 +153,21 @@ class Server:
             "effective": asdict(self.effective),
         }
 
-    def _repr_html_(self) -> str:
+    def _rows(self) -> dict[str, str]:
+        """Return what is worth showing, as text."""
         rows = {"state": "running" if self.alive else "stopped", **self.summary()}
         effective = rows.pop("effective")
         rows["argv"] = " ".join(self.argv)
         rows["metrics_urls"] = ", ".join(self.metrics_urls)
         rows["notes"] = "; ".join(self.notes)
+        return {str(key): str(value) for key, value in {**rows, **effective}.items() if value not in (None, "")}
+
+    def __repr__(self) -> str:
+        return "\n".join(["Server", *(f"  {key}: {value}" for key, value in self._rows().items())])
+
+    def _repr_html_(self) -> str:
         cells = "".join(
-            f"<tr><th>{html.escape(str(key))}</th><td>{html.escape(str(value))}</td></tr>"
-            for key, value in {**rows, **effective}.items()
-            if value not in (None, "")
+            f"<tr><th>{html.escape(key)}</th><td>{html.escape(value)}</td></tr>" for key, value in self._rows().items()
         )
         return f"<table>{cells}</table>"
 
