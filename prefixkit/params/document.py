@@ -1,4 +1,4 @@
-"""The table of all parameters, written from the schema: `python -m prefixkit.params.document` prints it for README.md."""
+"""The table of all parameters, from the schema: `python -m prefixkit.params.document` prints it for README.md."""
 
 from __future__ import annotations
 
