@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from typing import Any
 
 
-def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
-    """Return how many leading tokens `a` and `b` share."""
+def common_prefix(a: Sequence[Any], b: Sequence[Any]) -> int:
+    """Return how many leading tokens (or characters) `a` and `b` share."""
     # Halving compares slices, which is many times faster than a loop over long prompts.
     low, high = 0, min(len(a), len(b))
     while low < high:

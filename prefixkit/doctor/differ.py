@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from prefixkit.doctor.volatile import kind_at, snippet
+from prefixkit.chat_text import first_difference, kind_at, message_text, snippet
+from prefixkit.lru import common_prefix
 
 Messages = Sequence[dict[str, Any]]
 Tokenize = Callable[[Messages], list[int]]
@@ -39,7 +40,9 @@ class Difference:
 def compare(first: Messages, second: Messages, tokenize: Tokenize | None = None) -> Difference | None:
     """Return the first difference of two prompts, or None when the second repeats or continues the first."""
     texts_a, texts_b = [message_text(m) for m in first], [message_text(m) for m in second]
-    place = _place(first, second, texts_a, texts_b)
+    place = first_difference(first, second)
+    if place is None and len(second) < len(first):
+        place = len(second) - 1, len(texts_b[-1])
     ids_a, ids_b = (tokenize(first), tokenize(second)) if tokenize else (None, None)
     if place is None:
         return _hidden(first, second, texts_b, ids_a, ids_b)
@@ -71,36 +74,6 @@ def compare(first: Messages, second: Messages, tokenize: Tokenize | None = None)
     )
 
 
-def common_start(a: Sequence[Any], b: Sequence[Any]) -> int:
-    """Return how many items two sequences share from their start."""
-    short = min(len(a), len(b))
-    low, high = 0, short
-    while low < high:
-        middle = (low + high + 1) // 2
-        if a[:middle] == b[:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def message_text(message: dict[str, Any]) -> str:
-    """Return a message's text, its parts joined."""
-    content = message.get("content")
-    if isinstance(content, list):
-        return "".join(str(p.get("text") or "") for p in content if isinstance(p, dict))
-    return content if isinstance(content, str) else ""
-
-
-def _place(first: Messages, second: Messages, a: list[str], b: list[str]) -> tuple[int, int] | None:
-    for index in range(min(len(a), len(b))):
-        if first[index].get("role") != second[index].get("role"):
-            return index, 0
-        if a[index] != b[index]:
-            return index, common_start(a[index], b[index])
-    return None if len(second) >= len(first) else (len(second) - 1, len(b[-1]))
-
-
 def _what(a: str, b: str, char: int) -> tuple[str, str, str]:
     kind, now = kind_at(b, char)
     other, was = kind_at(a, char)
@@ -112,14 +85,14 @@ def _what(a: str, b: str, char: int) -> tuple[str, str, str]:
 
 
 def _common_end(a: str, b: str, start: int) -> int:
-    return common_start(a[start:][::-1], b[start:][::-1])
+    return common_prefix(a[start:][::-1], b[start:][::-1])
 
 
 def _tokens(ids_a: list[int] | None, ids_b: list[int] | None) -> dict[str, int | None]:
     if ids_a is None or ids_b is None:
         return {"token": None, "tokens": None, "lost_tokens": None}
-    shared = common_start(ids_a, ids_b)
-    lost = common_start(ids_a[shared:][::-1], ids_b[shared:][::-1])
+    shared = common_prefix(ids_a, ids_b)
+    lost = common_prefix(ids_a[shared:][::-1], ids_b[shared:][::-1])
     return {"token": shared, "tokens": len(ids_b), "lost_tokens": lost}
 
 
@@ -129,7 +102,7 @@ def _hidden(
     """Return where the tokens of a continued conversation differ although its texts do not: a rewriting template."""
     if ids_a is None or ids_b is None:
         return None
-    shared = common_start(ids_a, ids_b)
+    shared = common_prefix(ids_a, ids_b)
     continues = len(second) > len(first) and str(second[len(first)].get("role")) == "assistant"
     if shared == len(ids_a) or not continues:
         return None

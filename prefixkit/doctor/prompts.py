@@ -8,10 +8,11 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
+from prefixkit.chat_text import first_date, message_text
 from prefixkit.doctor.check import Check
-from prefixkit.doctor.differ import Difference, Tokenize, common_start, compare, message_text
-from prefixkit.doctor.volatile import first_date
+from prefixkit.doctor.differ import Difference, Tokenize, compare
 from prefixkit.errors import ParamsError
+from prefixkit.lru import common_prefix
 
 CHARS_PER_TOKEN = 4
 MAX_PAIRS = 200
@@ -116,7 +117,7 @@ def _working_set(prompts: Sequence[Prompt], capacity: int | None) -> list[Check]
     if not capacity:
         return []
     texts = ["\0".join(message_text(m) for m in p) for p in prompts]
-    shared = [common_start(a, b) for a, b in pairwise(texts)]
+    shared = [common_prefix(a, b) for a, b in pairwise(texts)]
     tokens = (sum(map(len, texts)) - sum(shared)) // CHARS_PER_TOKEN
     if tokens <= capacity:
         return []

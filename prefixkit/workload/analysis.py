@@ -7,15 +7,26 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from prefixkit.chat_text import first_difference, kind_at, message_text
 from prefixkit.lru import BlockCache, common_prefix
 from prefixkit.workload.prefixes import PrefixTree
 from prefixkit.workload.requests import Request
-from prefixkit.workload.volatile import Messages, SegmentCounts, first_difference, kind_at, text_of
+from prefixkit.workload.volatile import Messages, SegmentCounts
 
 Tokenize = Callable[[Messages], list[int] | None]
 _RECENT = 64
 _MOST_KINDS_OF_BREAK = 1000
 _SHOWN = 60
+_SHORT = {
+    "a UUID": "id",
+    "an id": "id",
+    "a clock": "time",
+    "a date with a clock": "time",
+    "a Unix time": "time",
+    "a date": "date",
+    "an e-mail address": "address",
+    "a number": "number",
+}
 
 
 @dataclass(slots=True)
@@ -90,9 +101,9 @@ class _Breaks:
         if place is None:
             return
         index, char = place
-        message, text = request.messages[index], text_of(request.messages[index])
+        message, text = request.messages[index], message_text(request.messages[index])
         in_last = index == len(request.messages) - 1 and index > 0
-        key = (family, str(message["role"]), index, kind_at(text, char), in_last)
+        key = (family, str(message["role"]), index, _SHORT.get(kind_at(text, char)[0], "text"), in_last)
         found = self._found.get(key)
         if found is None:
             if len(self._found) >= _MOST_KINDS_OF_BREAK:
@@ -101,7 +112,7 @@ class _Breaks:
             if self._show:
                 start = max(0, char - _SHOWN // 2)
                 found.text = text[start : start + _SHOWN]
-                found.other_text = text_of(other.messages[index])[start : start + _SHOWN]
+                found.other_text = message_text(other.messages[index])[start : start + _SHOWN]
         found.requests += 1
         found.tokens_after += len(ids) - shared
         found.first_token = min(found.first_token, shared)
@@ -148,7 +159,7 @@ def analyse(
     prefixes = tree.top()
     if show:
         wanted = {p.line for p in prefixes}
-        texts = {r.line: text_of(r.messages[0])[:_SHOWN] for r in requests() if r.line in wanted}
+        texts = {r.line: message_text(r.messages[0])[:_SHOWN] for r in requests() if r.line in wanted}
     return Analysis(
         requests=count,
         left_out=left_out,

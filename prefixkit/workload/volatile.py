@@ -11,24 +11,11 @@ import re
 from collections import Counter
 from typing import Any
 
+from prefixkit.chat_text import message_text
+
 Messages = list[dict[str, Any]]
 _SEGMENT = re.compile(r".+?(?:[.!?]+(?=\s)|[。！？]+|\n|$)\s*", re.DOTALL)
-_KINDS = (
-    ("id", re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b(?=\w*\d)[0-9a-fA-F]{12,}\b")),
-    ("time", re.compile(r"\b\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?\b")),
-    ("date", re.compile(r"\b\d{4}[-/年]\s?\d{1,2}[-/月]\s?\d{1,2}\b|\b\d{1,2}[./]\d{1,2}[./]\d{2,4}\b")),
-    ("address", re.compile(r"\b[\w.+-]+@[\w-]+\.\w+\b|https?://\S+")),
-    ("number", re.compile(r"\d+(?:[.,]\d+)*")),
-)
 MOST_SEGMENTS = 500_000
-
-
-def text_of(message: dict[str, Any]) -> str:
-    """Return the text of a message, its parts joined; what is not text counts as nothing."""
-    content = message.get("content")
-    if isinstance(content, list):
-        return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
-    return content if isinstance(content, str) else ""
 
 
 def segments(text: str) -> list[str]:
@@ -44,7 +31,7 @@ class SegmentCounts:
 
     def add(self, messages: Messages) -> None:
         """Count the first message of one request."""
-        self._counts.update({hash(s.strip()) for s in segments(text_of(messages[0]))})
+        self._counts.update({hash(s.strip()) for s in segments(message_text(messages[0]))})
         if len(self._counts) > MOST_SEGMENTS:
             self._counts = Counter({k: n for k, n in self._counts.items() if n > 1})
 
@@ -54,12 +41,12 @@ class SegmentCounts:
 
     def family(self, messages: Messages) -> int:
         """Return a key that requests of one template share: their most frequent sentence, the longest of equals."""
-        parts = [s.strip() for s in segments(text_of(messages[0]))] or [""]
+        parts = [s.strip() for s in segments(message_text(messages[0]))] or [""]
         return hash(max(parts, key=lambda s: (self.count(s), len(s), s)))
 
     def split(self, messages: Messages) -> tuple[str, str]:
         """Return the first message's stable text and its volatile text."""
-        parts = segments(text_of(messages[0]))
+        parts = segments(message_text(messages[0]))
         stable: list[str] = []
         volatile: list[str] = []
         later = 0
@@ -81,25 +68,3 @@ class SegmentCounts:
             return messages
         changed[users[-1]]["content"] += "\n\n" + volatile.strip()
         return changed
-
-
-def first_difference(a: Messages, b: Messages) -> tuple[int, int] | None:
-    """Return (message, character) where two requests first differ, or None when one continues the other."""
-    for index, (x, y) in enumerate(zip(a, b, strict=False)):
-        if x["role"] != y["role"]:
-            return index, 0
-        s, t = text_of(x), text_of(y)
-        if s != t:
-            short = min(len(s), len(t))
-            return index, next((i for i in range(short) if s[i] != t[i]), short)
-    return None
-
-
-def kind_at(text: str, place: int) -> str:
-    """Name what stands at a character of a text: id, time, date, address, number or text."""
-    window = text[max(0, place - 60) : place + 60]
-    at = min(place, 60)
-    for name, pattern in _KINDS:
-        if any(m.start() <= at <= m.end() for m in pattern.finditer(window)):
-            return name
-    return "text"

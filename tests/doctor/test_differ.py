@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from prefixkit.chat_text import kind_at
 from prefixkit.doctor.differ import compare
-from prefixkit.doctor.volatile import kind_at
 
 RULES = "Answer briefly. Quote the manual. Never invent part numbers. " * 30
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from prefixkit.workload import Request, analyse
 from prefixkit.workload.requests import read_requests
 from prefixkit.workload.sample import PATH, build
@@ -34,6 +36,26 @@ def test_a_clock_at_the_head_is_the_break_and_moving_it_gives_the_hits() -> None
     assert (only["role"], only["message"], only["kind"], only["requests"]) == ("system", 0, "time", 19)
     assert only["text"] is None
     assert only["other_text"] is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "kind"),
+    [
+        ("Request 3f2b8c1e-aaaa-bbbb-cccc-0123456789ab.", "Request 9d41c07a-aaaa-bbbb-cccc-0123456789ab.", "id"),
+        ("Now 2024-05-06 07:08:09.", "Now 2024-05-06 07:08:10.", "time"),
+        ("Today is 2024-05-06.", "Today is 2024-05-07.", "date"),
+        ("Mail anna@example.org.", "Mail boris@example.org.", "address"),
+        ("Table 41 please.", "Table 57 please.", "number"),
+        ("The sky is grey.", "The sky is blue.", "text"),
+    ],
+)
+def test_what_breaks_sharing_is_named(one: str, other: str, kind: str) -> None:
+    requests = [
+        Request(i, [{"role": "system", "content": f"{head} {RULES}"}, {"role": "user", "content": "Is it fed?"}])
+        for i, head in enumerate((one, other), 1)
+    ]
+    found = analyse(lambda: requests, Tokenizer().encode_chat, block_size=8)
+    assert [b["kind"] for b in found.breaks] == [kind]
 
 
 def test_texts_are_shown_only_when_asked_for() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from prefixkit.workload.volatile import Messages, SegmentCounts, first_difference, kind_at, segments
+from prefixkit.chat_text import first_difference
+from prefixkit.workload.volatile import Messages, SegmentCounts, segments
 
 RULES = "Feed the cats at nine.\nNever open the gate. Call before noon."
 
@@ -66,18 +67,3 @@ def test_the_first_difference_is_given_by_message_and_character() -> None:
     assert first_difference(a, a) is None
     assert first_difference(a, [*a, {"role": "assistant", "content": "yes"}]) is None
     assert first_difference(a, shop("same head", "the cat")) == (1, 7)
-
-
-@pytest.mark.parametrize(
-    ("text", "mark", "kind"),
-    [
-        ("Now 2024-05-06 07:08:09 here", "6 07", "date"),
-        ("Now 2024-05-06 07:08:09 here", "9 here", "time"),
-        ("id 3f2b8c1e-aaaa-bbbb-cccc-0123456789ab end", "bbbb", "id"),
-        ("mail anna@example.org soon", "nna@", "address"),
-        ("table 41 please", "1 please", "number"),
-        ("The guest is Anna today", "Anna", "text"),
-    ],
-)
-def test_what_differs_is_named(text: str, mark: str, kind: str) -> None:
-    assert kind_at(text, text.index(mark)) == kind

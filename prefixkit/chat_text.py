@@ -1,8 +1,12 @@
-"""What stands at a place in a prompt: a clock, a date, an id, a name, or history that was written anew."""
+"""The texts of chat messages: where two prompts first differ, and what stands at a place: a clock, a date, an id ..."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import Any
+
+from prefixkit.lru import common_prefix
 
 _WINDOW = 48
 _DAY = r"(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day"
@@ -38,6 +42,25 @@ _NAME = re.compile(
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+
+
+def message_text(message: dict[str, Any]) -> str:
+    """Return a message's text, its parts joined; what is not text counts as nothing."""
+    content = message.get("content")
+    if isinstance(content, list):
+        return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
+    return content if isinstance(content, str) else ""
+
+
+def first_difference(first: Sequence[dict[str, Any]], second: Sequence[dict[str, Any]]) -> tuple[int, int] | None:
+    """Return (message, character) where two prompts first differ, or None when one continues the other."""
+    for index, (a, b) in enumerate(zip(first, second, strict=False)):
+        if a.get("role") != b.get("role"):
+            return index, 0
+        text, other = message_text(a), message_text(b)
+        if text != other:
+            return index, common_prefix(text, other)
+    return None
 
 
 def kind_at(text: str, place: int) -> tuple[str, str]:
