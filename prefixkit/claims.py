@@ -15,7 +15,7 @@ from prefixkit.export.placeholders import claim_text
 from prefixkit.stats.estimate import Estimate
 
 FILE = "claims.json"
-UNITS = ("ms", "s", "ms/1k", "fraction", "tokens", "count", "x", "req/s", "tokens/s", "p", "text")
+UNITS = ("ms", "s", "ms/1k", "fraction", "tokens", "count", "x", "req/s", "tokens/s", "TFLOP", "TFLOP/s", "p", "text")
 
 
 class ClaimsError(PrefixkitError):

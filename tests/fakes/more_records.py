@@ -156,8 +156,30 @@ def blocks(arm: Arm) -> None:
             arm.cell(f"blocks/b{block}/{capacity}")
 
 
+def frontend(arm: Arm) -> None:
+    """Send cached prompts as chat and as token ids, then on a server with another setting; arm on only."""
+    if arm.name != "on":
+        arm.append("skip", experiment="frontend", reason="measured on arm on only")
+        return
+    for experiment, setting in (("frontend", None), ("tuning", "fast")):
+        for prompt in (350, 3100):
+            for number in range(3):
+                cell = f"{experiment}/{prompt}/r{number}"
+                for form, together in (("chat", 1), ("chat", 4), ("token_ids", 1), ("token_ids", 4)):
+                    condition = {"form": form, "concurrency": together, "tokenize_ms": 3.0 + 0.1 * number,
+                                 "setting": setting, "round": number}  # fmt: skip
+                    for _ in range(together):
+                        r = arm.probe(experiment, "warm", prompt, arm.floor(prompt, prompt), cell=cell,
+                                      target_tokens=prompt - 20, condition=condition)  # fmt: skip
+                        r["timings"]["headers"] = 3.0 if form == "chat" else 1.0
+                arm.cell(cell)
+    shape = {"layers": 30, "hidden": 576, "heads": 9, "kv_heads": 3, "head_dim": 64, "intermediate": 1536,
+             "vocab": 49152, "tied": True}  # fmt: skip
+    arm.append("device", device="cpu", bf16_tflops=0.4, n=1024, shape=shape, parameters=134_000_000)
+
+
 def _run(arm: Arm) -> dict[str, Any]:
     return {k: v for k, v in arm.records[0].items() if k not in ("record", "schema", "arm", "profile", "at")}
 
 
-EVERY: tuple[Experiment, ...] = (*CORE, outputs, conversation, load, mutation, workload, eviction, blocks)
+EVERY: tuple[Experiment, ...] = (*CORE, outputs, conversation, load, mutation, workload, frontend, eviction, blocks)
