@@ -100,7 +100,8 @@ def test_the_tour_runs_in_jupyterlab_and_exports_by_the_menu(lab: str, browser: 
     browser.click(".jp-Dialog button", "Restart")
     browser.wait(f"{PROMPTS}.some(text => text === '[*]:')", "a cell to run")
     done = f"{PROMPTS}.every(text => /^\\[\\d+\\]:$/.test(text))"
-    failed = "document.querySelector('[data-mime-type=\"application/vnd.jupyter.error\"]')?.textContent"
+    # Tracebacks are shown like any text on stderr; the tour has neither.
+    failed = "document.querySelector('[data-mime-type=\"application/vnd.jupyter.stderr\"]')?.textContent"
     browser.wait(f"{done} || {failed}", "all cells to finish", RUN_S)
     assert browser.evaluate(failed) is None
 
