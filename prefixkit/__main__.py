@@ -6,6 +6,7 @@ import argparse
 import importlib
 import json
 import sys
+import traceback
 
 from prefixkit.errors import PrefixkitError
 
@@ -51,6 +52,12 @@ def main(argv: list[str] | None = None) -> int:
             print(json.dumps({"error": {"message": error.message, "remedy": error.remedy}}, ensure_ascii=False))
         print(f"prefixkit: {error}", file=sys.stderr)
         return error.exit_code
+    except Exception as error:
+        if not args.json:
+            raise
+        traceback.print_exc()
+        print(json.dumps({"error": {"message": f"{type(error).__name__}: {error}", "remedy": "see the traceback"}}))
+        return 1
     except KeyboardInterrupt:
         print("prefixkit: interrupted; what was measured is kept, the same command continues", file=sys.stderr)
         return 130

@@ -7,6 +7,7 @@ import os
 import platform
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,7 @@ def provenance(root: Path = paths.ROOT) -> dict[str, Any]:
         "gpu_details": gpus,
         "os": operating_system(),
         "python": platform.python_version(),
+        "executable": sys.executable,
         "packages": {name: package_version(name) for name in PACKAGES},
     }
 

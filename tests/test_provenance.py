@@ -41,7 +41,7 @@ def test_without_git_on_the_path_nothing_fails(tmp_path: Path, monkeypatch: pyte
 
 def test_gpus_are_read_from_nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     smi = tmp_path / "nvidia-smi"
-    row = "Card 9, 570.1, 24576 MiB, 210 MHz, 1980 MHz, 405 MHz, 350.00 W, Enabled"
+    row = "Card 9, 570.1, 24576 MiB, 210 MHz, 1980 MHz, 405 MHz, 31.50 W, 350.00 W, 41, Enabled"
     smi.write_text(f"#!/bin/sh\necho '{row}'\necho '{row}'\n")
     smi.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
@@ -64,7 +64,7 @@ def test_an_unreadable_cpuinfo_still_names_the_cores(tmp_path: Path) -> None:
 
 def test_everything_fits_into_a_json_record() -> None:
     found = json.loads(json.dumps(provenance.provenance()))
-    assert {"git", "prefixkit", "cpu", "gpu", "driver", "os", "python", "packages"} <= found.keys()
+    assert {"git", "prefixkit", "cpu", "gpu", "driver", "os", "python", "executable", "packages"} <= found.keys()
     assert found["packages"]["statsmodels"] != "unknown"
 
 

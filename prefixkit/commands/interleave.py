@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import sys
 from pathlib import Path
 
 from prefixkit.interleave import interleave
@@ -19,9 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure; the article is rendered by `report`."""
-    messages: list[str] = []
-    out = interleave(args.profile, args.out, rounds=args.rounds, progress=messages.append if args.json else print)
+    """Measure; the article is rendered by `report`. With --json all but the one object goes to stderr."""
+    with contextlib.redirect_stdout(sys.stderr) if args.json else contextlib.nullcontext():
+        out = interleave(args.profile, args.out, rounds=args.rounds)
     if args.json:
-        print(json.dumps({"out": str(out), "messages": messages}))
+        print(json.dumps({"out": str(out)}))
     return 0

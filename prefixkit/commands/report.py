@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import sys
 
 from prefixkit.run import output_folder, report
 
@@ -17,9 +19,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run it; with --json the last line of output is one object."""
+    """Run it; with --json everything but the one object goes to stderr, what the notebooks print included."""
     messages: list[str] = []
-    code = report(args.profile, args.arms.replace(",", " ").split(), messages.append if args.json else print)
+
+    def say(line: str) -> None:
+        messages.append(line)
+        print(line)
+
+    with contextlib.redirect_stdout(sys.stderr) if args.json else contextlib.nullcontext():
+        code = report(args.profile, args.arms.replace(",", " ").split(), say)
     if args.json:
         print(json.dumps({"profile": args.profile, "out": str(output_folder(args.profile)), "messages": messages}))
     return code

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+import json
+import sys
+from functools import partial
 
 from prefixkit import paths
-from prefixkit.model import write_embedded_model
+from prefixkit.model import model_path, write_embedded_model
 from prefixkit.params import Params, load_params
 
 HELP = "write out the embedded model of a profile"
@@ -29,10 +31,13 @@ def vllm_environment(params: Params) -> str:
 def run(args: argparse.Namespace) -> int:
     """Write the model, or say what is needed."""
     params = load_params(args.profile)
-    if args.needs:
-        print(vllm_environment(params))
-        return 0
-    python = paths.ROOT / params.server.command[0]
-    if python.is_file() and Path(params.server.command[0]).name.startswith("python"):
-        write_embedded_model(params, python)
+    needs = vllm_environment(params)
+    if not args.needs:
+        python = paths.ROOT / params.server.command[0]
+        if python.is_file() and python.name.startswith("python"):
+            write_embedded_model(params, python, partial(print, file=sys.stderr))
+    if args.json:
+        print(json.dumps({"environment": needs, "model": model_path(params)}))
+    elif args.needs:
+        print(needs)
     return 0
