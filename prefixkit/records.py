@@ -22,7 +22,12 @@ Record = dict[str, Any]
 
 def now() -> str:
     """Return the time in UTC, ISO 8601 with milliseconds."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return iso(datetime.now(UTC))
+
+
+def iso(moment: datetime) -> str:
+    """Return a moment of UTC as ISO 8601 with milliseconds."""
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def read_records(path: str | Path) -> list[Record]:

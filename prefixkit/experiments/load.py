@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 
 from prefixkit.experiments.prediction import cache_of, counted
 from prefixkit.experiments.schedule import Arrival, fell_behind, first_arrivals, lateness_ms
@@ -117,12 +116,11 @@ def _measure(session: Session, params: Load, kind: str, value: float) -> None:
         "ignore_eos": True,
     }
     ids = [session.client.tokenize(messages) for messages in requests]
-    begun = datetime.now(UTC)
     if kind == "users":
         timed = closed_loop(session.client, requests, int(value), **options)
     else:
         timed = open_loop(session.client, requests, poisson(params.requests, value, params.seed), **options)
-    _record(session, params, kind, value, begun, requests, ids, timed)
+    _record(session, params, kind, value, requests, ids, timed)
 
 
 def _record(
@@ -130,7 +128,6 @@ def _record(
     params: Load,
     kind: str,
     value: float,
-    begun: datetime,
     requests: list[list[Message]],
     ids: list[list[int]],
     timed: list[TimedProbe],
@@ -144,7 +141,6 @@ def _record(
     if kind == "rate" and (note := fell_behind(lateness_ms(arrivals))):
         session.progress(f"{NAME}: {note}")
     for number, (i, arrival, first) in enumerate(zip(order, arrivals, first_arrivals(arrivals), strict=True), 1):
-        intended = begun + timedelta(seconds=arrival.intended_s)
         session.record(
             timed[i].probe,
             experiment=NAME,
@@ -155,7 +151,7 @@ def _record(
                 "rate_per_s": value if kind == "rate" else None,
                 "request": number,
                 "prefix": arrival.prefix,
-                "intended_at": intended.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+                "intended_at": timed[i].intended_at,
                 "intended_s": round(arrival.intended_s, 6),
                 "started_s": round(arrival.started_s, 6),
                 "first_arrival": first,

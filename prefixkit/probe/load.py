@@ -7,11 +7,15 @@ import random
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Unpack
 
 from prefixkit.probe.client import Client
 from prefixkit.probe.request import Options, Prompt
 from prefixkit.probe.result import Probe
+from prefixkit.records import iso
+
+LEAD_S = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,11 @@ class TimedProbe:
         """How much later than intended the request left."""
         return (self.started_s - self.intended_s) * 1000
 
+    @property
+    def intended_at(self) -> str:
+        """The intended start in UTC, ISO 8601."""
+        return iso(datetime.fromisoformat(self.probe.at) - timedelta(milliseconds=self.late_ms))
+
 
 def closed_loop(
     client: Client, requests: Sequence[Prompt], concurrency: int, **options: Unpack[Options]
@@ -45,7 +54,10 @@ def closed_loop(
 def open_loop(
     client: Client, requests: Sequence[Prompt], at_s: Sequence[float], **options: Unpack[Options]
 ) -> list[TimedProbe]:
-    """Send each request at its moment, however many are under way; probes come back in the order of `requests`."""
+    """Send each request at its moment, however many are under way; probes come back in the order of `requests`.
+
+    Each is made ready a quarter of a second ahead, the first too: the load begins that much later.
+    """
     if len(requests) != len(at_s):
         raise ValueError(f"{len(requests)} requests for {len(at_s)} moments")
     return client.loop.run(_open(client, requests, at_s, options))
@@ -61,10 +73,10 @@ def poisson(count: int, rate_per_s: float, seed: int) -> list[float]:
 
 
 class _Clock:
-    """Seconds since the load began."""
+    """Seconds since the load began, which it does `ahead_s` from now."""
 
-    def __init__(self) -> None:
-        self._zero = time.perf_counter_ns()
+    def __init__(self, ahead_s: float = 0.0) -> None:
+        self._zero = time.perf_counter_ns() + round(ahead_s * 1e9)
 
     def now(self) -> float:
         return (time.perf_counter_ns() - self._zero) / 1e9
@@ -72,10 +84,13 @@ class _Clock:
     def of(self, stamp: int) -> float:
         return (stamp - self._zero) / 1e9
 
+    def stamp(self, moment_s: float) -> int:
+        return self._zero + round(moment_s * 1e9)
+
 
 async def _send(client: Client, clock: _Clock, messages: Prompt, intended_s: float, options: Options) -> TimedProbe:
-    tried_s = clock.now()
-    probe, start = await client.timed(messages, **options)
+    tried_s = max(clock.now(), intended_s)
+    probe, start = await client.timed(messages, due=clock.stamp(intended_s), **options)
     return TimedProbe(probe, intended_s, clock.of(start) if start else tried_s)
 
 
@@ -97,10 +112,10 @@ async def _closed(client: Client, requests: Sequence[Prompt], concurrency: int, 
 async def _open(
     client: Client, requests: Sequence[Prompt], at_s: Sequence[float], options: Options
 ) -> list[TimedProbe]:
-    clock = _Clock()
+    clock = _Clock(LEAD_S)
 
     async def arrive(messages: Prompt, moment: float) -> TimedProbe:
-        await asyncio.sleep(max(0.0, moment - clock.now()))
+        await asyncio.sleep(moment - LEAD_S - clock.now())
         return await _send(client, clock, messages, moment, options)
 
     async with asyncio.TaskGroup() as arrivals:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from typing import Any
 
 from prefixkit.probe.sse import Events
+from prefixkit.records import now
 
 TEXT_LIMIT = 65_536
 BODY_LIMIT = 65_536
@@ -17,7 +20,9 @@ _SSE_STARTS = (b"data:", b":", b"event:", b"id:", b"retry:")
 class Reading:
     """Stamps (ns) and counts of one answer; memory is bounded whatever the answer's length."""
 
-    def __init__(self) -> None:
+    def __init__(self, due: int = 0) -> None:
+        self.due = due
+        self.at = now()
         self.start = self.first_byte = self.head = self.last = self.end = 0
         self.role = self.first_token = self.first_content = self.last_token = self.finish = 0
         self.connect_ms = 0.0
@@ -42,6 +47,16 @@ class Reading:
     def text(self) -> str:
         """The reply's content, cut at a fixed length."""
         return "".join(self._text)
+
+    def left_s(self) -> float:
+        """Return how long it is until the request is due."""
+        return max(0.0, (self.due - time.perf_counter_ns()) / 1e9)
+
+    async def may_send(self) -> None:
+        """Wait until the request is due."""
+        if left_s := self.left_s():
+            await asyncio.sleep(left_s)
+            self.at = now()
 
     def on_sent(self, start: int, connect_ms: float) -> None:
         """Note when the request's first byte left."""

@@ -22,6 +22,9 @@ _HOP_HEADERS = (b"connection", b"accept-encoding", b"proxy-connection", b"transf
 class Tap(Protocol):
     """Receives the stamped body of a successful answer in place of the SDK."""
 
+    async def may_send(self) -> None:
+        """Hold the request, ready to leave, until its moment."""
+
     def on_sent(self, start: int, connect_ms: float) -> None:
         """Take the stamp of the request's first byte and what its connection took to open (0 when it was open)."""
 
@@ -54,6 +57,7 @@ class _Exchange:
         self.head: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.tapped = False
+        self.released = False
 
     def on_head(self, status: int, headers: list[tuple[bytes, bytes]], first: int, stamp: int) -> None:
         """Wake the transport."""
@@ -86,6 +90,16 @@ class _Exchange:
         self.error = error
         self._finish()
 
+    def release(self, connection: Connection, pool: list[Connection]) -> None:
+        """Give the connection back for the next request, or close it where the answer left it unusable; once."""
+        if self.released:
+            return
+        self.released = True
+        if self.done.done() and self.reusable and not connection.closed:
+            pool.append(connection)
+        else:
+            connection.close()
+
     def _finish(self) -> None:
         for future in (self.head, self.done):
             if not future.done():
@@ -105,12 +119,7 @@ class _Body(httpx.AsyncByteStream):
         yield bytes(self._exchange.body)
 
     async def aclose(self) -> None:
-        exchange, connection = self._exchange, self._connection
-        if exchange.done.done() and exchange.reusable and not connection.closed:
-            if connection not in self._pool:
-                self._pool.append(connection)
-        else:
-            connection.close()
+        self._exchange.release(self._connection, self._pool)
 
 
 class StampedTransport(httpx.AsyncBaseTransport):
@@ -131,6 +140,8 @@ class StampedTransport(httpx.AsyncBaseTransport):
         tap = TAP.get()
         if tap is not None:
             await self.turns.take()
+            await self.open(url)
+            await tap.may_send()
         while True:
             connection = self._idle(pool) or await self._open(*key)
             reused = connection.used
@@ -140,9 +151,11 @@ class StampedTransport(httpx.AsyncBaseTransport):
                 await exchange.head
                 if exchange.tapped:
                     await exchange.done
-                    await self.turns.take()
+                    exchange.release(connection, pool)
+                    await self.turns.take(late=True)
             except BaseException:
-                connection.close()
+                if not exchange.released:
+                    connection.close()
                 raise
             if exchange.error is not None and not exchange.status:
                 if reused and exchange.error.kind == "disconnected":

@@ -25,7 +25,6 @@ def probe_of(
     reading: Reading,
     context: Context,
     *,
-    at: str,
     attempt: int = 1,
     error: dict[str, str] | None = None,
     notes: tuple[str, ...] = (),
@@ -34,7 +33,7 @@ def probe_of(
     usage = reading.usage or {}
     completion = _count(usage.get("completion_tokens"))
     first, hidden = reading.first_token, False
-    if not first and completion == 1 and reading.finish_reason == "length":
+    if not first and completion == 1 and reading.finish_reason in ("length", "stop"):
         first, hidden = reading.finish, True
     error = error or _stream_error(reading, context, first)
     warnings = [*notes, *(_warnings(reading, completion, hidden) if error is None else ())]
@@ -51,7 +50,7 @@ def probe_of(
         warnings=tuple(warnings),
         error=error,
         text=reading.text,
-        at=at,
+        at=reading.at,
     )
 
 
@@ -89,7 +88,9 @@ def _stream_error(reading: Reading, context: Context, first: int) -> dict[str, s
 def _warnings(reading: Reading, completion: int | None, hidden: bool) -> list[str]:
     found = []
     if hidden:
-        found.append("the one token has no text of its own (part of a character); its chunk's arrival is taken")
+        found.append(
+            "the one token has no text (part of a character, or the end of the text); its chunk's arrival is taken"
+        )
     spread_ms = (reading.last_token - reading.first_token) / 1e6
     ttft_ms = (reading.first_token - reading.start) / 1e6
     burst = spread_ms < BURST_SHARE * ttft_ms and spread_ms < BURST_MS_PER_DELTA * (reading.deltas - 1)

@@ -39,8 +39,8 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
     watch = Watch()
 
     class Watched(Reading):
-        def __init__(self) -> None:
-            super().__init__()
+        def __init__(self, due: int = 0) -> None:
+            super().__init__(due)
             watch.readings.append(self)
 
         def on_body(self, data: bytes, stamp: int) -> None:

@@ -184,8 +184,9 @@ def test_empty_strings_are_not_tokens(ask):
     assert kind(probe) == "no_token"
 
 
-def test_a_single_token_that_is_part_of_a_character_is_timed_by_its_chunk_with_a_warning(ask):
-    probe = ask(stream(ROLE, delta("length", content=""), usage(5, 1), DONE))
+@pytest.mark.parametrize("reason", ["length", "stop"])
+def test_a_single_token_without_text_is_timed_by_its_chunk_with_a_warning(ask, reason):
+    probe = ask(stream(ROLE, delta(reason, content=""), usage(5, 1), DONE))
     assert probe.error is None and probe.ttft_ms > 0 and probe.content_ms is None
     assert "part of a character" in probe.warnings[0]
 

@@ -20,7 +20,7 @@ def probe(*timed, prompt=9, completion=2):
     for moment_ms, event in (*timed, (timed[-1][0], delta("stop") + usage(prompt, completion) + DONE)):
         reading.on_body(event, START_NS + round(moment_ms * 1e6))
     reading.on_end(START_NS + round(timed[-1][0] * 1e6))
-    return probe_of(reading, CONTEXT, at="now")
+    return probe_of(reading, CONTEXT)
 
 
 def tokens(first_ms, gap_ms, count):
@@ -61,5 +61,5 @@ def test_a_parser_that_holds_tokens_back_is_called_batched():
 
 
 def test_nothing_that_failed_before_it_was_sent_has_times():
-    found = probe_of(Reading(), CONTEXT, at="now", error={"kind": "dns", "message": "no such name"})
+    found = probe_of(Reading(), CONTEXT, error={"kind": "dns", "message": "no such name"})
     assert found.timings == {} and found.ttft_ms is found.e2e_ms is None
