@@ -93,10 +93,8 @@ def test_a_prompt_shorter_than_a_block_and_a_changed_first_token_do_not_hit(real
     assert rate.hits == sum(p.cached_tokens or 0 for p in probes)
 
 
-def test_the_doctor_is_quick_and_finds_nothing_wrong_with_the_default_server(real_on: Server) -> None:
-    started = time.monotonic()
+def test_the_doctor_finds_nothing_wrong_with_the_default_server(real_on: Server) -> None:
     found = diagnose(real_on.url, log=real_on.log_path)
-    assert time.monotonic() - started < 30
     assert found.exit_code == 0, found
     names = {c.name: c for c in found.checks}
     assert names["live-repeat"].status == "ok", found

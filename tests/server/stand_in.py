@@ -1,10 +1,10 @@
 """A stand-in for vLLM whose start and life go as told: `python stand_in.py MODE [vLLM's flags]`.
 
 Modes (several joined by `+`): `ready` serves; `loading` answers some requests with 503 first; `orphan` starts a
-grandchild in a session of its own; `stubborn` ignores SIGTERM; `flood` writes a long log; `hang` never answers a chat;
-`sick` turns /health to 503 once a chat was asked for; `keyed` asks for a key; `other` serves another model;
-`late-bind` fails after "startup complete"; `die` prints the file STAND_IN_LOG and exits with STAND_IN_EXIT;
-`silent` waits for the file STAND_IN_GO, then serves. Files in STAND_IN_DIR tell the test about its processes.
+grandchild in a session of its own; `stubborn` ignores SIGTERM; `flood` writes a long log; `sick` never answers a chat
+and turns /health to 503 once one was asked for; `keyed` asks for a key; `other` serves another model; `late-bind` fails
+after "startup complete"; `die` prints the file STAND_IN_LOG and exits with STAND_IN_EXIT; `silent` waits for the file
+STAND_IN_GO, then serves. Files in STAND_IN_DIR tell the test about its processes.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Handler(BaseHTTPRequestHandler):
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
         first = not self.asked.is_set()
         self.asked.set()
-        if "hang" in MODES or "sick" in MODES:
+        if "sick" in MODES:
             threading.Event().wait()
         if "loading" in MODES and first:
             self.reply(503, {"error": {"message": "Loading model", "code": 503}})

@@ -185,11 +185,6 @@ def test_an_engine_that_dies_before_its_first_token_is_noticed_behind_a_live_por
         serve(stand_in("sick"), log_path=tmp_path / "a.log", progress=quiet)
 
 
-def test_a_server_that_never_generates_times_out_saying_so(stand_in: Make, tmp_path: Path) -> None:
-    with pytest.raises(ServerError, match="alive, waiting for its first token"):
-        serve(stand_in("hang", ready_timeout_s=1.5), log_path=tmp_path / "a.log", progress=quiet)
-
-
 def test_a_cell_that_is_run_again_replaces_its_server_or_finds_it(
     stand_in: Make, tmp_path: Path, gone: Callable[[int], bool]
 ) -> None:
