@@ -1,6 +1,6 @@
 """Record files: one JSON object a line, appended as it is measured, never lost.
 
-Kinds (`record`): run, probe, counters, sample, skip, end. Readers ignore keys that they do not know.
+Kinds (`record`): run, probe, cell, counters, sample, skip, calibration, end. Readers ignore keys that they do not know.
 Schema history: 1, the first.
 """
 

@@ -13,6 +13,7 @@ from prefixkit.article import (
     appendix,
     blocks,
     ceiling,
+    client,
     cloud,
     control,
     conversation,
@@ -40,6 +41,7 @@ from prefixkit.words import LANGUAGES, words
 # In the order in which claims are made: a section may use the claims of those before it.
 SECTIONS: Mapping[str, Section] = {
     "appendix": appendix.SECTION,
+    "client": client.SECTION,
     "summary": summary.SECTION,
     "switch": switch.SECTION,
     "length": length.SECTION,

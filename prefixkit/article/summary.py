@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from prefixkit.article import client
 from prefixkit.article.data import EXPERIMENTS, Data
 from prefixkit.article.length import fitted
 from prefixkit.article.section import Context, Section, joined
@@ -92,7 +93,7 @@ def _limits(ctx: Context) -> str:
         points.append(ctx.say("limits.parts"))
     if ctx.has("reduction_half_width", "repeats_needed"):
         points.append(ctx.say("limits.repeats"))
-    points += [ctx.say("limits.interval"), ctx.say("limits.exact")]
+    points += [ctx.say("limits.interval"), ctx.say("limits.exact"), *client.limits(ctx)]
     return "\n".join(f"- {point}" for point in points)
 
 

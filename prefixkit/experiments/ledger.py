@@ -50,6 +50,10 @@ class Ledger:
             self.append("skip", experiment=experiment, reason=reason, **fields)
         self.progress(f"{experiment or self.arm}: skipped, {reason}")
 
+    def fresh_salt(self) -> str:
+        """Return a cache salt that no request has had."""
+        return f"{self.nonce}-{secrets.token_hex(8)}"
+
     def is_finished(self, cell: str) -> bool:
         """Return whether a cell was measured, now or in an earlier run."""
         return cell in self._finished

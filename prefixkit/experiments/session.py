@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from prefixkit.errors import ProbeError, ServerError
+from prefixkit.experiments import overhead
 from prefixkit.experiments.counting import Sent, Window, between, compare, predict, read_or_say
 from prefixkit.experiments.ledger import WARMUP as WARMUP
 from prefixkit.experiments.ledger import Ledger
@@ -56,6 +56,7 @@ class Session(Ledger):
         self._prompts: Prompts | None = None
         self._windows: list[Window] = []
         self._history: list[Sent] = []
+        self._timed: list[overhead.Timed] = []
         self._ran: set[str] = set()
         self._unfinished = ""
         self._left_for_own: list[str] = []
@@ -141,6 +142,8 @@ class Session(Ledger):
         self.status = "closed"
         try:
             self.detach()
+            if status == "ok" and not self._unfinished:
+                overhead.measure(self, self._timed)
         finally:
             if status == "ok":
                 status, reason = self._how_it_ended()
@@ -213,6 +216,7 @@ class Session(Ledger):
         """Record a request that was sent elsewhere; give `messages` where block arithmetic is to cover it."""
         entry = self.write_probe(probe, experiment, phase, condition or {}, target_tokens)
         self._history.append(Sent(messages, cache_salt, probe.error is not None))
+        self._timed += overhead.timed(entry, messages or [])
         for window in self._windows:
             window.probes.append(entry)
         if probe.error is not None and self.server is not None:
@@ -229,10 +233,6 @@ class Session(Ledger):
         messages = chat(self.prompts.warmup(tokens), self.prompts.texts.warmup_words[0])
         for _ in range(requests):
             self.probe(messages, experiment=experiment, phase=WARMUP, target_tokens=tokens, max_tokens=max_tokens)
-
-    def fresh_salt(self) -> str:
-        """Return a cache salt that no request has had."""
-        return f"{self.nonce}-{secrets.token_hex(8)}"
 
     # Counters
 

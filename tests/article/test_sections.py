@@ -15,6 +15,7 @@ from prefixkit.article.section import Context
 from prefixkit.claims import Claims
 from prefixkit.words import slots, words
 from tests.article.conftest import CASES
+from tests.fakes import records
 
 
 @lru_cache(maxsize=32)
@@ -165,3 +166,25 @@ def test_both_catalogues_have_the_same_keys_and_places() -> None:
     english, chinese = words("en").entries, words("zh").entries
     assert english.keys() == chinese.keys()
     assert {k: slots(v) for k, v in english.items()} == {k: slots(v) for k, v in chinese.items()}
+
+
+def test_what_the_client_adds_is_told_and_where_it_was_the_bottleneck(tmp_path: Path) -> None:
+    slow = records.local("on")
+    records.calibrated(slow, bottleneck=True)
+    records.write(tmp_path, records.local("off"), slow)
+    for lang, said in (("en", "The client was the bottleneck"), ("zh", "客户端是瓶颈")):
+        limits = SECTIONS["summary"].sentences["limits"](context(tmp_path, lang))
+        assert "0.4 " in limits or "0.42" in limits
+        assert limits.count(said) == 1
+        assert "1.3" in limits
+    claims = computed(tmp_path)[1]
+    assert claims["client_overhead_p50_ms"].value == 0.42
+    assert claims["client_together_overhead_p50_ms"].value == 1.3
+
+
+def test_records_without_calibration_claim_nothing_of_the_client(tmp_path: Path) -> None:
+    arm = records.local("on")
+    arm.records = [r for r in arm.records if r["record"] != "calibration"]
+    records.write(tmp_path, arm)
+    assert not [name for name in computed(tmp_path)[1] if name.startswith("client_")]
+    assert "not measured in this run" in SECTIONS["summary"].sentences["limits"](context(tmp_path))

@@ -215,6 +215,13 @@ def cloud(models: Sequence[str] = ("gpt-4o-mini",), *, seed: int = 0) -> Arm:
     return arm
 
 
+def calibrated(arm: Arm, *, bottleneck: bool = False) -> None:
+    """Measure what the client adds: alone with a short and a long prompt, and four at once."""
+    for size, together, ms in ((12_000, 1, 0.42), (12_000, 4, 1.3), (150, 1, 0.38)):
+        arm.append("calibration", prompt_bytes=size, concurrency=together, n=20, overhead_p50_ms=ms,
+                   overhead_p99_ms=3 * ms, ttft_p50_ms=50.0, bottleneck=bottleneck and together > 1)  # fmt: skip
+
+
 Experiment = Callable[[Arm], None]
 CORE: tuple[Experiment, ...] = (switch, length)
 
@@ -225,6 +232,7 @@ def local(name: str, experiments: Sequence[Experiment] = CORE, *, world: World |
     begin(arm)
     for experiment in experiments:
         experiment(arm)
+    calibrated(arm)
     arm.append("end", status="ok", reason="")
     return arm
 
