@@ -12,6 +12,7 @@ CHECK ?=
 # PyTorch's own index is the only one that holds its CPU build.
 TORCH_CPU_INDEX := https://download.pytorch.org/whl/cpu
 
+ROOT_USER := $(filter 0,$(shell id -u))
 RUN := .venv/bin/python -m prefixkit
 COMPILE := UV_CUSTOM_COMPILE_COMMAND="make lock" .venv/bin/uv pip compile -q --generate-hashes
 BOOTSTRAP := $(PYTHON) -I prefixkit/bootstrap.py
@@ -60,10 +61,11 @@ test-browser: setup browser  ## drive JupyterLab in a real browser
 	@.venv/bin/pytest -m browser
 
 browser:
-	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium chromium-driver; }
+	@command -v chromium chromium-browser google-chrome >/dev/null || \
+	  { $(if $(ROOT_USER),,sudo) apt-get update -qq && $(if $(ROOT_USER),,sudo) apt-get install -y -qq chromium; }
 
 lab: setup  ## open JupyterLab on the notebooks
-	@.venv/bin/jupyter lab notebooks
+	@.venv/bin/jupyter lab $(if $(ROOT_USER),--allow-root) notebooks
 
 bench: setup  ## compare the client's overhead with its peers (minutes)
 	@.venv/bin/python -m tests.bench.client_bench

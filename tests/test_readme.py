@@ -55,6 +55,15 @@ def test_every_link_within_the_page_has_its_heading() -> None:
     assert set(re.findall(r"\]\(#([^)]+)\)", README)) <= headings
 
 
+def test_every_message_of_the_troubleshooting_table_is_one_that_the_code_has() -> None:
+    rows = README.partition("## Troubleshooting")[2].partition("\n## ")[0]
+    messages = re.findall(r"^\| `([^`]+)`", rows, re.MULTILINE)
+    source = "\n".join(path.read_text("utf-8") for path in (paths.ROOT / "prefixkit").rglob("*.py"))
+    fixed = [re.split(r" 3\.x|=False", message)[0] for message in messages]  # what follows is filled in
+    assert len(fixed) > 5
+    assert [text for text in fixed if text not in source] == []
+
+
 def test_make_help_lists_every_target() -> None:
     shown = subprocess.run(["make", "help"], cwd=paths.ROOT, capture_output=True, text=True, check=True).stdout
     assert {line.split()[1] for line in shown.splitlines() if line.startswith("  make ")} == TARGETS

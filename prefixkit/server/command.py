@@ -115,7 +115,8 @@ def _program(name: str, env: dict[str, str]) -> str:
             return str(path)  # not resolved: a virtual environment's Python is a link
         missing = f"{path} does not exist" if not path.exists() else f"{path} is not a program"
         raise ServerError(f"server.command: {missing}", "make setup, or mend server.command in the profile")
-    if found := shutil.which(name, path=env.get("PATH")):
+    ours = paths.ROOT / ".venv-vllm-gpu" / "bin"
+    if found := shutil.which(name, path=env.get("PATH")) or shutil.which(name, path=str(ours)):
         return found
     raise ServerError(
         f"server.command: {name} is not on PATH", "pip install -U vllm (or `make setup PROFILE=gpu`), or give its path"

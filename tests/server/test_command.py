@@ -98,6 +98,22 @@ def test_paths_with_a_slash_are_relative_to_the_project_and_links_are_kept(
     assert env["PATH"].split(os.pathsep)[0] == str(link.parent)
 
 
+def test_a_vllm_of_the_user_goes_before_the_one_that_setup_made(
+    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "ROOT", tmp_path / "project")
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    given = params(["vllm", "serve"])
+    with pytest.raises(ServerError, match=r"vllm is not on PATH.*make setup PROFILE=gpu"):
+        local(given, tmp_path)
+    made = tmp_path / "project" / ".venv-vllm-gpu" / "bin" / "vllm"
+    made.parent.mkdir(parents=True)
+    made.symlink_to(program)
+    assert local(given, tmp_path)[0] == str(made)
+    monkeypatch.setenv("PATH", str(Path(program).parent))
+    assert local(given, tmp_path)[0] == program
+
+
 def test_a_model_folder_with_blanks_stays_one_word(program: str, tmp_path: Path) -> None:
     folder = tmp_path / "my model"
     folder.mkdir()
