@@ -19,6 +19,8 @@ from prefixkit.stats.contrast import LeadingContrast, control_against_off, first
 from prefixkit.stats.equivalence import Equivalence
 from prefixkit.stats.estimate import Estimate
 from prefixkit.stats.ratio import mean_contrast, reduction
+from prefixkit.stats.regression import combine
+from prefixkit.stats.ttft_parts import split_ttft
 
 
 @lru_cache(maxsize=8)
@@ -72,6 +74,8 @@ def claim(data: Data, claims: Claims) -> None:
         claims.estimate(f"{name}_minus_off_share", found.relative, "fraction", f"{source}, over off")
         claims.add(f"{name}_equivalence_p", found.verdict.p, "p", source=f"{source}, two one-sided tests")
         claims.add(f"{name}_verdict", found.decision, "text", source=f"{source}, two one-sided tests, 5 %")
+    claims.estimate("control_engine_minus_off_ms", _engine_difference(data), "ms",
+                    "on: length control, off: length cold; engine as the server says; mean over lengths")  # fmt: skip
     control, off = _groups(data)
     for target in sorted(control.keys() | off.keys()):
         for name, groups in (("control", control), ("off", off)):
@@ -79,6 +83,35 @@ def claim(data: Data, claims: Claims) -> None:
                             f"length {name} probes, {target} tokens asked for")  # fmt: skip
         claims.estimate(f"control_{target}_share", _share(control.get(target, []), off.get(target, [])), "fraction",
                         f"length control and off probes, {target} tokens asked for, control / off - 1")  # fmt: skip
+
+
+def _engine_difference(data: Data) -> Estimate:
+    """Return control minus off in the engine's part alone, the mean over lengths that both have."""
+    sides = [
+        _engine_times(data.probes(arm, "length", phase)) for arm, phase in (("on", "control"), ("off", "cold"))
+    ]  # fmt: skip
+    found = []
+    for target in sorted(sides[0].keys() & sides[1].keys()):
+        control, off = (mean_contrast(np.array(side[target])) for side in sides)
+        if control is None or off is None:
+            return Estimate(None)
+        found.append(control.minus(off))
+    if not found:
+        return Estimate(None)
+    total = found[0]
+    for other in found[1:]:
+        total = combine(total, other, 1.0, 1.0)
+    n = sum(len(v) for side in sides for v in side.values())
+    return total.scaled(1 / len(found)).estimate(n=n, unit="ms", method="Welch at each length")
+
+
+def _engine_times(rows: list[Record]) -> dict[int, list[float]]:
+    groups: dict[int, list[float]] = {}
+    for r in rows:
+        split = split_ttft(r)
+        if split is not None and r.get("target_tokens") is not None:
+            groups.setdefault(int(r["target_tokens"]), []).append(split["engine"] + split["queue"])
+    return groups
 
 
 def _groups(data: Data) -> tuple[dict[int, list[float]], dict[int, list[float]]]:
@@ -109,6 +142,11 @@ def _sentences(ctx: Context) -> str:
     said = [ctx.say("control.leading" if saved.low is not None and saved.low > 0 else "control.leading_unclear")]
     key = control_off.decision.replace(" ", "_")
     said.append(ctx.say(f"control.{key}"))
+    if key == "equivalent":
+        apart = control_off.difference.excludes(0)
+        said.append(ctx.say("control.something_else" if apart else "control.nothing_else"))
+        if apart and ctx.has("control_engine_minus_off_ms"):
+            said.append(ctx.say("control.where"))
     if key != "not_tested" and ctx.has("unique_minus_off_share"):
         equal = contrasts(ctx.data)[2].decision == "equivalent"
         said.append(ctx.say("control.unique_equal" if equal else "control.unique"))

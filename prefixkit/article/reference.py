@@ -13,9 +13,12 @@ from prefixkit.article.section import Context, Section, Table, joined
 from prefixkit.claims import Claims
 from prefixkit.figures import reference as figures
 from prefixkit.figures.style import Picture
+from prefixkit.stats import Estimate, Fit, fit
 from prefixkit.stats.reanalysis import QUESTIONS, SYSTEM_TOKENS, TOKENS_SAVED, Reanalysis, reanalyse
 
 SOURCE = "published table of the reference articles (RTX 3090, Qwen2.5-7B-Instruct), refitted"
+
+NEAR = 0.05
 
 
 @lru_cache(maxsize=1)
@@ -58,11 +61,36 @@ def claim(data: Data, claims: Claims) -> None:
     claims.add("reference_system_tokens", SYSTEM_TOKENS, "tokens", source="as printed there")
     claims.add("reference_questions", QUESTIONS, "count", source="as printed there")
     claims.add("reference_cold_ceiling", (QUESTIONS - 1) / QUESTIONS, "fraction", source="(n - 1) / n")
+    _claim_same_range(data, claims)
     ours = fitted(data)
     for arm in ("off", "on"):
         mine, theirs = ours.arms[arm].slope.value, found.fit.arms[arm].slope.value
         claims.add(f"reference_slope_ratio_{arm}", mine / theirs if mine is not None and theirs else None, "x",
                    source=f"{arm}: our slope over the refitted one")  # fmt: skip
+
+
+@lru_cache(maxsize=8)
+def same_range(data: Data) -> Fit | None:
+    """Return our fit over prompts as long as the published ones; None where ours do not go beyond them."""
+    theirs = [float(str(r["prompt_tokens"])) for r in _lengths()]
+    low, high = min(theirs) * (1 - NEAR), max(theirs) * (1 + NEAR)
+    probes = [r for name in ("off", "on") for r in data.probes(name, "length")]
+    inside = [r for r in probes if low <= (r.get("prompt_tokens") or 0) <= high]
+    if not any((r.get("prompt_tokens") or 0) > high for r in probes):
+        return None
+    return fit(inside)
+
+
+def _claim_same_range(data: Data, claims: Claims) -> None:
+    found = same_range(data)
+    for arm in ("off", "on"):
+        line = found.arms[arm] if found else None
+        source = f"{arm}: length probes whose prompts are as long as the published ones"
+        slope, level = (line.slope, line.intercept) if line else (Estimate(None), Estimate(None))
+        claims.estimate(f"same_slope_{arm}_ms_per_1k", slope, "ms/1k", source)
+        claims.estimate(f"same_intercept_{arm}_ms", level, "ms", source)
+    reduction = found.slope_reduction if found else Estimate(None)
+    claims.estimate("same_slope_reduction", reduction, "fraction", "length probes at the published lengths")
 
 
 def rows() -> pd.DataFrame:
@@ -91,7 +119,8 @@ def _picture(ctx: Context) -> Picture | None:
 
 def _table(ctx: Context) -> Table | None:
     lines = []
-    for label, prefix in (("here", ""), ("refit", "reference_"), ("printed", "reference_printed_")):
+    same = (("same", "same_"),) if ctx.has("same_slope_off_ms_per_1k") else ()
+    for label, prefix in (("here", ""), *same, ("refit", "reference_"), ("printed", "reference_printed_")):
         names = [f"{prefix}{kind}_{arm}_{unit}" for arm in ("off", "on")
                  for kind, unit in (("slope", "ms_per_1k"), ("intercept", "ms"))]  # fmt: skip
         lines.append((ctx.words(f"reference.{label}"), *(ctx.ci(name) for name in names)))
@@ -101,7 +130,8 @@ def _table(ctx: Context) -> Table | None:
 
 def _sentences(ctx: Context) -> str:
     if ctx.has("reference_slope_ratio_off", "reference_slope_ratio_on"):
-        return joined(ctx.say("reference.compared"), ctx.say("reference.different"))
+        same = ctx.say("reference.at_same") if ctx.has("same_slope_reduction", "same_intercept_off_ms") else ""
+        return joined(ctx.say("reference.compared"), same, ctx.say("reference.different"))
     return joined(ctx.say("reference.alone"))
 
 
