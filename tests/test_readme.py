@@ -7,8 +7,9 @@ import shlex
 import subprocess
 
 import pytest
+import yaml
 
-from prefixkit import paths
+from prefixkit import load_params, paths
 from prefixkit.__main__ import COMMANDS, main
 from prefixkit.params.document import table
 
@@ -62,6 +63,11 @@ def test_every_message_of_the_troubleshooting_table_is_one_that_the_code_has() -
     fixed = [re.split(r" 3\.x|=False", message)[0] for message in messages]  # what follows is filled in
     assert len(fixed) > 5
     assert [text for text in fixed if text not in source] == []
+
+
+@pytest.mark.parametrize("text", [t for t in SNIPPETS if re.match(r"(# params/|server: |experiments: |report: )", t)])
+def test_every_parameter_example_is_valid(text: str) -> None:
+    load_params(**{"model": {"name": "m"}, **yaml.safe_load(text)})
 
 
 def test_make_help_lists_every_target() -> None:
