@@ -67,7 +67,7 @@ class HitRate:
         if self.lifetime and self.lifetime["hit_rate"] is not None:
             rows.append(("since the server started", _ratio(self.lifetime)))
         cells = "".join(f"<tr><th>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>" for k, v in rows)
-        return f"<table>{cells}</table>"
+        return f"<table><thead><tr><th>counters</th><th>value</th></tr></thead><tbody>{cells}</tbody></table>"
 
 
 def _ratio(c: dict[str, Any]) -> str:

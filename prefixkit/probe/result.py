@@ -73,7 +73,7 @@ class Probe:
 
     def _repr_html_(self) -> str:
         cells = "".join(f"<tr><th>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>" for k, v in self.rows())
-        return f"<table>{cells}</table>"
+        return f"<table><thead><tr><th>probe</th><th>value</th></tr></thead><tbody>{cells}</tbody></table>"
 
 
 NO_TIME, NO_COUNT = "none", "not reported"

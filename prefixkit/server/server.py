@@ -169,7 +169,7 @@ class Server:
         cells = "".join(
             f"<tr><th>{html.escape(key)}</th><td>{html.escape(value)}</td></tr>" for key, value in self._rows().items()
         )
-        return f"<table>{cells}</table>"
+        return f"<table><thead><tr><th>server</th><th>value</th></tr></thead><tbody>{cells}</tbody></table>"
 
 
 _running: set[Server] = set()
