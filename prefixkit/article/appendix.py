@@ -18,9 +18,10 @@ from prefixkit.records import Record
 COUNTS = ("sent", "failed", "retried", "superseded")
 ITEMS = (
     "status", "started_at", "servers", "probes", "prefixkit", "git", "params_hash", "vllm", "model", "weights",
-    "caching", "block_size", "kv_capacity", "max_model_len", "dtype", "cpu", "gpu", "driver", "os", "python",
+    "caching", "block_size", "kv_capacity", "max_model_len", "dtype", "cpu", "gpu", "driver", "gpu_start", "gpu_end", "os", "python",
 )  # fmt: skip
 SHOWN = 120
+HEAT = "temperature.gpu"
 NOTHING = ("none", "unknown", "")
 
 
@@ -46,6 +47,21 @@ def _counts(rows: list[Record]) -> dict[str, int]:
     }
 
 
+def _servers(arm: Arm) -> int:
+    """Return how many servers were started; several visits may have attached to one."""
+    return len({" ".join(r["argv"]) if r.get("attached") else str(number) for number, r in enumerate(arm.runs)})
+
+
+def _gpu_state(record: Record) -> str | None:
+    """Return clocks, power and temperature of each GPU as a record holds them."""
+    fields = ("clocks.sm", "clocks.mem", "power.draw")
+    states = [
+        ", ".join([*(str(gpu[f]) for f in fields if f in gpu), *([f"{gpu[HEAT]} °C"] if HEAT in gpu else [])])
+        for gpu in record.get("gpu_details") or []
+    ]
+    return "; ".join(states) or None
+
+
 def _items(arm: Arm) -> dict[str, tuple[Any, str]]:
     """Return each fact of an arm's last run with its unit."""
     run = arm.run
@@ -58,7 +74,7 @@ def _items(arm: Arm) -> dict[str, tuple[Any, str]]:
     return {
         "status": (arm.status, "text"),
         "started_at": (run.get("started_at"), "text"),
-        "servers": (len(arm.runs), "count"),
+        "servers": (_servers(arm), "count"),
         "probes": (len(arm.of("probe")), "count"),
         "prefixkit": (run.get("prefixkit"), "text"),
         "git": (commit if run else None, "text"),
@@ -74,6 +90,8 @@ def _items(arm: Arm) -> dict[str, tuple[Any, str]]:
         "cpu": (run.get("cpu"), "text"),
         "gpu": (run.get("gpu"), "text"),
         "driver": (run.get("driver"), "text"),
+        "gpu_start": (_gpu_state(arm.runs[0]) if arm.runs else None, "text"),
+        "gpu_end": (_gpu_state(arm.of("end")[-1]) if arm.of("end") else None, "text"),
         "os": (run.get("os"), "text"),
         "python": (run.get("python"), "text"),
     }
