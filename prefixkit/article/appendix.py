@@ -18,7 +18,8 @@ from prefixkit.records import Record
 COUNTS = ("sent", "failed", "retried", "superseded")
 ITEMS = (
     "status", "started_at", "servers", "probes", "prefixkit", "git", "params_hash", "vllm", "model", "weights",
-    "caching", "block_size", "kv_capacity", "max_model_len", "dtype", "cpu", "gpu", "driver", "gpu_start", "gpu_end", "os", "python",
+    "caching", "block_size", "kv_capacity", "max_model_len", "dtype", "cpu", "gpu", "driver", "gpu_start", "gpu_end",
+    "os", "python",
 )  # fmt: skip
 SHOWN = 120
 HEAT = "temperature.gpu"
