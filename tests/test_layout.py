@@ -90,6 +90,19 @@ def test_modules_stay_small() -> None:
     assert {name: lines for name, lines in sizes.items() if lines > MOST_LINES} == {}
 
 
+def test_rendering_never_reaches_what_measures() -> None:
+    reached: set[str] = set()
+    waiting = ["prefixkit.render", "prefixkit.article"]
+    while waiting:
+        module = waiting.pop()
+        if module not in reached:
+            reached.add(module)
+            waiting += imports(module) - {"prefixkit"}
+    areas = {module.split(".")[1] for module in reached}
+    assert "stats" in areas
+    assert not areas & {"experiments", "server", "probe", "doctor"}
+
+
 def test_rendering_needs_nothing_that_only_linux_has() -> None:
     code = (
         "import importlib, sys\n"

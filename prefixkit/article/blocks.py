@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pandas as pd
 
 from prefixkit.article.data import Data
@@ -11,9 +9,7 @@ from prefixkit.article.section import Context, Section, Table, joined
 from prefixkit.claims import Claims
 from prefixkit.figures import blocks as figures
 from prefixkit.figures.style import Picture
-
-if TYPE_CHECKING:
-    from prefixkit.experiments.blocks import Setting
+from prefixkit.stats.block_sizes import Setting, recommend, settings
 
 NAME = "blocks"
 
@@ -22,9 +18,6 @@ def found(data: Data) -> list[Setting]:
     """Return the measured settings of arm on."""
     if not data.probes("on", NAME):
         return []
-    # The experiments bring the client along, which most articles do without.
-    from prefixkit.experiments.blocks import settings
-
     return settings(data.arm("on").records)
 
 
@@ -33,8 +26,6 @@ def best(data: Data) -> Setting | None:
     measured = found(data)
     if not measured:
         return None
-    from prefixkit.experiments.blocks import recommend
-
     return recommend(measured)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -12,10 +11,8 @@ from prefixkit.article.section import Context, Section, Table, joined
 from prefixkit.claims import Claims
 from prefixkit.figures import under_load as figures
 from prefixkit.figures.style import Picture
+from prefixkit.stats.load_steps import Step, steps
 from prefixkit.stats.quantiles import quantile, quantile_difference
-
-if TYPE_CHECKING:
-    from prefixkit.experiments.load import Step
 
 ARMS = ("off", "on")
 NAME = "load"
@@ -43,9 +40,6 @@ def rates(data: Data) -> dict[tuple[str, str], Step]:
     """Return the rates of each arm's steps."""
     if requests(data).empty:
         return {}
-    # The experiments bring the client along, which most articles do without.
-    from prefixkit.experiments.load import steps
-
     return {(arm, step.name): step for arm in ARMS for step in steps(data.arm(arm).records)}
 
 

@@ -15,9 +15,9 @@ import time
 import numpy as np
 
 from prefixkit.errors import ProbeError
-from prefixkit.experiments.schedule import LATE_MS, fell_behind
 from prefixkit.probe import Client, open_loop, poisson
 from prefixkit.server.ports import choose
+from prefixkit.stats.schedule import LATE_MS, fell_behind
 
 
 def main() -> int:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from prefixkit.experiments.blocks import Setting, recommend, settings
 from prefixkit.records import Record
+from prefixkit.stats.block_sizes import Setting, recommend, settings
 from tests.experiments.support import measure, of, profile
 
 BLOCKS = {"block_sizes": [16, 64], "capacities": [1024], "prefixes": 2, "prefix_tokens": 150, "repeats": 2}

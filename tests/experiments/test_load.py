@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from prefixkit.experiments.load import questions, steps
+from prefixkit.experiments.load import questions
 from prefixkit.records import Record
+from prefixkit.stats.load_steps import steps
 from tests.experiments.support import measure, of, profile
 
 LOAD = {

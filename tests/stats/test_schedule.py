@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from prefixkit.experiments.schedule import Arrival, fell_behind, first_arrivals, lateness_ms
+from prefixkit.stats.schedule import Arrival, fell_behind, first_arrivals, lateness_ms
 
 
 def test_requests_that_start_before_their_prefix_is_ready_raced_for_it() -> None:
