@@ -8,12 +8,11 @@ from prefixkit.metrics.latency import LatencyShift, latency_shift
 from prefixkit.metrics.page import MetricsError, UnreachableError
 from prefixkit.metrics.reconcile import Reconciliation, reconcile
 from prefixkit.metrics.result import HitRate
-from prefixkit.metrics.totals import KvUsage, kv_usage, totals
+from prefixkit.metrics.totals import totals
 
 __all__ = [
     "CacheConfig",
     "HitRate",
-    "KvUsage",
     "LatencyShift",
     "MetricsError",
     "Reconciliation",
@@ -22,7 +21,6 @@ __all__ = [
     "expected_hits",
     "fetch",
     "hit_rate",
-    "kv_usage",
     "latency_shift",
     "reconcile",
     "totals",
