@@ -4,6 +4,6 @@ from prefixkit.experiments.opening import open_session
 from prefixkit.experiments.registry import EXPERIMENTS
 from prefixkit.experiments.session import Session
 from prefixkit.experiments.single import run_one
-from prefixkit.experiments.state import ArmState, arm_state, is_complete
+from prefixkit.experiments.state import ArmState, arm_state
 
-__all__ = ["EXPERIMENTS", "ArmState", "Session", "arm_state", "is_complete", "open_session", "run_one"]
+__all__ = ["EXPERIMENTS", "ArmState", "Session", "arm_state", "open_session", "run_one"]

@@ -40,12 +40,6 @@ def arm_state(out: str | Path, profile: str | Path, arm: str) -> ArmState:
     return records_state(read_records(path) if path.exists() else [], load_arm(profile, arm))
 
 
-def is_complete(path: str | Path, params: Params) -> bool:
-    """Return whether a record file holds everything that these parameters ask for."""
-    path = Path(path)
-    return path.exists() and records_state(read_records(path), params).name == "complete"
-
-
 def records_state(records: list[Record], params: Params) -> ArmState:
     """Return the state of records that were read."""
     run = last(records, "run")

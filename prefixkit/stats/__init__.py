@@ -22,7 +22,6 @@ from prefixkit.stats.ratio import mean_estimate, paired_reduction, welch_differe
 from prefixkit.stats.reanalysis import Reanalysis, reanalyse
 from prefixkit.stats.saving import EndToEnd, Tpot, end_to_end, tpot_test
 from prefixkit.stats.steps import Steps, server_steps, steps
-from prefixkit.stats.switch import SwitchContrast, switch_contrast
 from prefixkit.stats.ttft_parts import TtftParts, ttft_parts
 
 __all__ = [
@@ -41,7 +40,6 @@ __all__ = [
     "Repeats",
     "RunComparison",
     "Steps",
-    "SwitchContrast",
     "Tpot",
     "TtftParts",
     "Verdict",
@@ -69,7 +67,6 @@ __all__ = [
     "repeats_needed",
     "server_steps",
     "steps",
-    "switch_contrast",
     "tpot_test",
     "ttft_parts",
     "welch_difference",

@@ -233,12 +233,3 @@ def test_a_prompt_of_token_ids_goes_to_the_completions_path():
     request = server.requests[0]
     assert request.path == "/v1/completions" and request.json["prompt"] == [5, 6]
     assert request.json["cache_salt"] == "s" and "messages" not in request.json
-
-
-def test_token_ids_go_to_the_completions_endpoint_as_they_are():
-    with WireServer(GOOD) as server, Client(server.url, "m") as client:
-        probe = client.probe_tokens([3, 1, 2], cache_salt="s")
-    (request,) = server.requests
-    assert request.path.endswith("/v1/completions") and request.json["prompt"] == [3, 1, 2]
-    assert request.json["cache_salt"] == "s" and "messages" not in request.json
-    assert probe.error is None and probe.ttft_ms is not None

@@ -33,7 +33,6 @@ def everything(records: list[dict[str, Any]]) -> Iterator[Any]:
     yield stats.narrow_enough(records, 0.02)
     yield rate
     yield stats.end_to_end(records)
-    yield stats.switch_contrast(records)
     yield stats.steps(found.off, found.on, chunk_tokens=2048, block_size=16)
     yield stats.compare(records, records)
     yield stats.worth(model, system=800, history=2000, question=30, output=64, tpot_ms=rate.on)

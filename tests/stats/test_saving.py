@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from prefixkit.stats import end_to_end, switch_contrast, tpot_test
+from prefixkit.stats import end_to_end, tpot_test
 from tests.stats.simulated import run, switch
 
 
@@ -47,17 +47,3 @@ def test_nothing_measured_is_a_status_at_every_length() -> None:
     for found in end_to_end([]):
         assert found.reduction.status == "not-estimable"
         assert found.reduction.note
-
-
-def test_questions_are_paired_and_the_cold_one_left_out() -> None:
-    found = switch_contrast(switch())
-    assert found.questions == 7
-    assert found.ttft_saved_ms.value == pytest.approx(280, abs=5)
-    assert found.answer_saved_ms.value == pytest.approx(280, abs=10)
-    assert found.ttft_reduction.ci is not None
-
-
-def test_no_shared_question_is_a_status() -> None:
-    found = switch_contrast([])
-    assert found.ttft_saved_ms.status == "empty"
-    assert found.ttft_reduction.value is None
