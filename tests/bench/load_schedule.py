@@ -1,7 +1,7 @@
 """Does the load generator keep its schedule? `python -m tests.bench.load_schedule [--rate 200] [--seconds 10]`
 
 Poisson arrivals against a mock in a process of its own on this machine. Prints how late requests started (their first
-byte left, against their intended moment), how late this machine wakes a sleeping process, and what the generator itself says;
+byte left, against their intended moment), how late this machine wakes a sleeper, and what the generator itself says;
 exits 1 when p99 is 5 ms or more and it did not say that it fell behind.
 """
 

@@ -1,8 +1,11 @@
+import asyncio
 import threading
+import time
 
 import pytest
 
-from prefixkit.probe import Client, closed_loop, open_loop, poisson
+from prefixkit.probe import Client, Probe, TimedProbe, closed_loop, open_loop, poisson
+from prefixkit.probe.turns import Turns
 from tests.fakes.wire import GOOD, SSE_HEAD, WireServer, answer, stream
 from tests.probe.conftest import QUESTION
 
@@ -47,6 +50,34 @@ def test_an_open_loop_does_not_wait_for_answers_and_keeps_both_starts():
     assert [t.probe.error for t in timed] == [None] * 6
     assert [t.intended_s for t in timed] == moments
     assert all(t.started_s >= t.intended_s and t.late_ms >= 0 for t in timed)
+
+
+def test_the_intended_moment_is_told_on_the_clock_too():
+    timed = TimedProbe(Probe(at="2026-01-02T03:04:05.250Z"), intended_s=1.0, started_s=1.05)
+    assert timed.intended_at == "2026-01-02T03:04:05.200Z"
+
+
+def test_a_request_made_ready_ahead_opens_its_connection_and_leaves_when_it_is_due():
+    with WireServer(GOOD) as server, Client(server.url, "m") as client:
+        due = time.perf_counter_ns() + 50_000_000
+        probe, start = client.loop.run(client.timed(QUESTION, due=due, max_tokens=2))
+    assert probe.error is None and start >= due
+    assert server.connections == 1
+
+
+def test_work_before_a_request_goes_before_work_after_an_answer():
+    order = []
+
+    async def work(name, late):
+        await turns.take(late=late)
+        order.append(name)
+
+    async def all_of_it():
+        await asyncio.gather(work("answer", True), work("answer", True), work("request", False), work("request", False))
+
+    turns = Turns()
+    asyncio.run(all_of_it())
+    assert order == ["request", "request", "answer", "answer"]
 
 
 def test_a_request_that_never_left_starts_when_it_was_tried():
