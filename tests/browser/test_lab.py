@@ -23,6 +23,7 @@ from tests.conftest import real_params
 
 RUN_S = 240.0
 CODE = "[...document.querySelectorAll('.jp-Notebook .jp-CodeCell')]"
+IDLE = "!!document.querySelector('.jp-Notebook-ExecutionIndicator[data-status=\"idle\"]')"
 PROMPTS = f"{CODE}.map(cell => cell.querySelector('.jp-InputPrompt').textContent)"
 
 pytestmark = [
@@ -92,9 +93,7 @@ def menu(browser: Chromium, *path: str) -> None:
 def test_the_tour_runs_in_jupyterlab_and_exports_by_the_menu(lab: str, browser: Chromium, tmp_path: Path) -> None:
     real_params("on")
     browser.open(f"{lab}/lab/tree/explore.ipynb")
-    browser.wait(
-        f"{CODE}.length > 5 && !!document.querySelector('.jp-Notebook-ExecutionIndicator')", "the notebook", 120
-    )
+    browser.wait(f"{CODE}.length > 5 && {IDLE}", "the notebook and its kernel", 120)
 
     menu(browser, "Kernel", "Restart Kernel and Run All Cells…")
     browser.click(".jp-Dialog button", "Restart")
