@@ -212,6 +212,8 @@ def _missing(ctx: Context) -> str:
             said.append(ctx.say("missing.skipped", arm=ctx.words.arm(name), reason=reasons))
         elif not arm.probes():
             said.append(ctx.say("missing.no_probe", arm=ctx.words.arm(name), status=literal(arm.status)))
+        elif arm.status != "ok":
+            said.append(ctx.say("missing.partial", arm=ctx.words.arm(name), status=literal(arm.status)))
     return joined(*said)
 
 

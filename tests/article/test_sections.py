@@ -109,6 +109,19 @@ def test_it_names_a_missing_and_a_failed_arm(case: Callable[[str], Path]) -> Non
     assert "5 failed" in text
 
 
+@pytest.mark.parametrize("end", ["interrupted", None])
+def test_a_partly_measured_arm_is_called_that(tmp_path: Path, end: str | None) -> None:
+    arm = records.local("on")
+    if end is None:
+        arm.records = [r for r in arm.records if r["record"] != "end"]
+    else:
+        arm.append("end", status=end, reason="stopped")
+    records.write(tmp_path, records.local("off"), arm)
+    text = said(context(tmp_path))
+    assert f"The arm *cache on* is only partly measured** (it ended as: {end or 'unfinished'})" in text
+    assert "The arm *cache off* is" not in text
+
+
 def test_an_arm_that_was_refused_says_why(case: Callable[[str], Path]) -> None:
     assert "the server says enable\\_prefix\\_caching\\=False" in said(context(case("on_refused")))
 
