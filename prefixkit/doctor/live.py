@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from prefixkit.doctor.verdict import Evidence
 from prefixkit.errors import ProbeError
-from prefixkit.metrics import CacheConfig, HitRate, MetricsError, fetch, hit_rate
+from prefixkit.metrics import CacheConfig, HitRate, KvUsage, MetricsError, fetch, hit_rate, kv_usage
 from prefixkit.probe import Client, Probe
 
 LONG_TOKENS = 1024
@@ -40,6 +40,7 @@ class LiveTest:
     warm: list[Probe] = field(default_factory=list)
     border: list[Probe] = field(default_factory=list)
     counters: HitRate | None = None
+    usage: tuple[KvUsage, ...] = ()
     salted: bool | None = None
 
     def run(self) -> None:
@@ -157,6 +158,7 @@ class LiveTest:
             if after is None:
                 return None
             rate = hit_rate(before, after, version=self.version)
+            self.usage = tuple(kv_usage(*pages) for pages in zip(before, after, strict=True))
             if (
                 rate.unit != "tokens"
                 or (rate.queries or 0) >= sent

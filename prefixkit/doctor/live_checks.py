@@ -9,10 +9,12 @@ from prefixkit.doctor.live import LiveTest, ttfts
 from prefixkit.metrics import expected_hits
 from prefixkit.probe import Probe
 
+FULL = 0.9
+
 
 def live_checks(test: LiveTest) -> list[Check]:
     """Return the checks of a test that has run."""
-    return [*_repeat(test), *_control(test), *_border(test)]
+    return [*_repeat(test), *_control(test), *_border(test), *_usage(test)]
 
 
 def _repeat(t: LiveTest) -> list[Check]:
@@ -68,6 +70,22 @@ def _border(t: LiveTest) -> list[Check]:
         return [Check("live-blocks", "info", found)]
     coarser = "hits come in other units than block_size: a hybrid model, or speculative decoding that drops a block"
     return [Check("live-blocks", "warning", found, coarser, 35)]
+
+
+def _usage(t: LiveTest) -> list[Check]:
+    """Return how full the fullest engine's KV cache is; a page that stands still is no reading."""
+    known = [usage for usage in t.usage if usage.fraction is not None]
+    if not known:
+        return []
+    fullest = max(known, key=lambda usage: (not usage.stale, usage.fraction or 0.0))
+    if fullest.stale:
+        return [Check("kv-usage", "warning", fullest.message, "send a request and look again", 15)]
+    if (fullest.fraction or 0.0) < FULL:
+        return [Check("kv-usage", "ok", f"{fullest.message} by running requests")]
+    more = "more KV cache (--gpu-memory-utilization 0.9) or fewer requests at once"
+    return [
+        Check("kv-usage", "warning", f"{fullest.message} by running requests: cached prefixes are dropped", more, 50)
+    ]
 
 
 def _median(probes: Sequence[Probe]) -> str:

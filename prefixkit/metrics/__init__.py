@@ -8,11 +8,12 @@ from prefixkit.metrics.latency import LatencyShift, latency_shift
 from prefixkit.metrics.page import MetricsError, UnreachableError
 from prefixkit.metrics.reconcile import Reconciliation, reconcile
 from prefixkit.metrics.result import HitRate
-from prefixkit.metrics.totals import totals
+from prefixkit.metrics.totals import KvUsage, kv_usage, totals
 
 __all__ = [
     "CacheConfig",
     "HitRate",
+    "KvUsage",
     "LatencyShift",
     "MetricsError",
     "Reconciliation",
@@ -21,6 +22,7 @@ __all__ = [
     "expected_hits",
     "fetch",
     "hit_rate",
+    "kv_usage",
     "latency_shift",
     "reconcile",
     "totals",

@@ -17,7 +17,7 @@ from prefixkit.__main__ import main
 from prefixkit.doctor import Check, Diagnosis
 from prefixkit.doctor.live import LiveTest
 from prefixkit.doctor.live_checks import live_checks
-from prefixkit.metrics import CacheConfig
+from prefixkit.metrics import CacheConfig, KvUsage
 from prefixkit.probe import Client
 from tests.fakes import vllm
 from tests.fakes.answers import Answer
@@ -331,3 +331,20 @@ def test_the_forms_for_people_are_plain_and_escaped() -> None:
         "           -> use <b>",
         "ok       a: fine",
     ]
+
+
+@pytest.mark.parametrize(
+    ("usages", "status", "word"),
+    [
+        ([KvUsage(0.2, False, "KV usage 20%"), KvUsage(0.4, False, "KV usage 40%")], "ok", "40%"),
+        ([KvUsage(0.97, False, "KV usage 97%")], "warning", "dropped"),
+        ([KvUsage(0.99, True, "KV usage 99% is stale")], "warning", "stale"),
+        ([KvUsage(0.99, True, "KV usage 99% is stale"), KvUsage(0.3, False, "KV usage 30%")], "warning", "stale"),
+    ],
+)
+def test_how_full_the_cache_is_counts_only_where_the_page_moves(usages: list[KvUsage], status: str, word: str) -> None:
+    with Client("http://127.0.0.1:1", "m") as client:
+        test = LiveTest(client, (), CacheConfig(), usage=tuple(usages))
+        (check,) = [c for c in live_checks(test) if c.name == "kv-usage"]
+    assert check.status == status
+    assert word in check.found

@@ -1,8 +1,8 @@
-"""Sums of counters and histograms."""
+"""Sums of counters, and gauges that show a moment that has passed."""
 
 from __future__ import annotations
 
-from prefixkit.metrics import totals
+from prefixkit.metrics import kv_usage, totals
 from tests.metrics.pages import series
 
 
@@ -29,3 +29,20 @@ def test_histograms_give_their_sum_and_count() -> None:
 
 def test_a_series_that_is_not_there_is_not_zero() -> None:
     assert totals(series("vllm:prompt_tokens_total", 1.0), "vllm:num_preemptions") is None
+
+
+def test_usage_after_an_abort_is_stale_until_an_engine_steps() -> None:
+    def page(usage: float, running: float, generated: float) -> str:
+        return (
+            series("vllm:kv_cache_usage_perc", usage)
+            + series("vllm:num_requests_running", running)
+            + series("vllm:generation_tokens_total", generated)
+        )
+
+    frozen = kv_usage(page(0.97, 80, 500), page(0.97, 80, 500))
+    assert (frozen.fraction, frozen.stale) == (0.97, True)
+    assert "stale" in frozen.message
+    assert not kv_usage(page(0.97, 80, 500), page(0.01, 0, 501)).stale
+    assert not kv_usage(page(0.90, 80, 500), page(0.97, 80, 900)).stale
+    assert not kv_usage(page(0.0, 0, 5), page(0.0, 0, 5)).stale
+    assert kv_usage(series("vllm:a", 1.0), series("vllm:a", 1.0)).fraction is None
