@@ -158,7 +158,8 @@ class LiveTest:
             if after is None:
                 return None
             rate = hit_rate(before, after, version=self.version)
-            self.usage = tuple(kv_usage(*pages) for pages in zip(before, after, strict=True))
+            if rate.family is not None:
+                self.usage = tuple(kv_usage(*pages) for pages in zip(before, after, strict=True))
             if (
                 rate.unit != "tokens"
                 or (rate.queries or 0) >= sent

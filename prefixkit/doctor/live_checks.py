@@ -77,7 +77,7 @@ def _usage(t: LiveTest) -> list[Check]:
     known = [usage for usage in t.usage if usage.fraction is not None]
     if not known:
         return []
-    fullest = max(known, key=lambda usage: (not usage.stale, usage.fraction or 0.0))
+    fullest = max(known, key=lambda usage: (usage.stale, usage.fraction or 0.0))
     if fullest.stale:
         return [Check("kv-usage", "warning", fullest.message, "send a request and look again", 15)]
     if (fullest.fraction or 0.0) < FULL:

@@ -274,7 +274,7 @@ def test_the_test_stops_when_its_time_is_up_and_tells_what_it_saw() -> None:
         test = LiveTest(client, [fake.metrics_url], CacheConfig(True, 16, 4000, 64_000, 1), clock=lambda: next(ticks))
         test.run()
         assert len(fake.requests) == 2
-        assert [c.name for c in live_checks(test)] == ["live-repeat"]
+        assert [c.name for c in live_checks(test)] == ["live-repeat", "kv-usage"]
 
 
 def test_the_doctor_works_inside_a_running_loop() -> None:
