@@ -109,7 +109,8 @@ def supersede_unfinished(path: Path, finished: set[str]) -> int:
 
     def mark(record: Record) -> Record:
         nonlocal count
-        if record.get("record") == "probe" and not record.get("superseded") and record.get("cell") not in finished:
+        measured = record.get("record") == "probe" and record.get("phase") != "warmup"
+        if measured and not record.get("superseded") and record.get("cell") not in finished:
             count += 1
             return {**record, "superseded": True}
         return record

@@ -70,10 +70,12 @@ def test_probes_of_an_unfinished_cell_stay_but_no_longer_count(tmp_path: Path) -
         out.append("probe", cell="a", experiment="length", phase="cold")
         out.append("cell", cell="a")
         out.append("probe", cell="b", experiment="length", phase="cold")
+        out.append("probe", cell=None, experiment="length", phase="warmup")
     assert supersede_unfinished(path, finished_cells(read_records(path))) == 1
     records = read_records(path)
-    assert len(records) == 3
+    assert len(records) == 4
     assert [r["cell"] for r in probes(records, "length", "cold")] == ["a"]
+    assert not any(r.get("superseded") for r in records if r.get("phase") == "warmup")
     assert supersede_unfinished(path, finished_cells(records)) == 0
 
 
