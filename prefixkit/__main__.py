@@ -24,6 +24,7 @@ COMMANDS = (
     "setup",
     "interleave",
     "peak",
+    "compare",
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,6 +32,7 @@ BAD_INPUT = [
     ["setup", "--profile", "none-such"],
     ["interleave", "--profile", "none-such"],
     ["peak", "--profile", "none-such"],
+    ["compare", "/none/first", "/none/second"],
 ]
 
 
@@ -98,3 +100,29 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     shown = capsys.readouterr().out
     assert set(COMMANDS) <= set(shown.split())
+
+
+def test_two_runs_are_compared_from_their_folders_or_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, block in (("a", 16), ("b", 16), ("c", 32)):
+        (tmp_path / name).mkdir()
+        run = {
+            "record": "run",
+            "schema": 1,
+            "arm": "on",
+            "model": {"name": "m", "weights": "real"},
+            "block_size": block,
+        }
+        probes = [
+            {"record": "probe", "schema": 1, "arm": "on", "experiment": "length", "phase": "warm", "error": None,
+             "prompt_tokens": tokens, "ttft_ms": 10 + tokens / 100 + wobble}
+            for tokens in (100, 200, 400) for wobble in (0.0, 0.3, 0.7)
+        ]  # fmt: skip
+        (tmp_path / name / "on.jsonl").write_text("".join(json.dumps(r) + "\n" for r in [run, *probes]))
+    assert main(["compare", str(tmp_path / "a"), str(tmp_path / "b"), "--json"]) == 0
+    found = the_object(capsys)
+    assert found["status"] == "ok"
+    assert any(d["name"] == "slope, on" and d["difference"]["low"] is not None for d in found["differences"])
+    assert main(["compare", str(tmp_path / "a"), str(tmp_path / "c"), "--json"]) == 1
+    assert "block_size is 16 and 32" in the_object(capsys)["note"]
