@@ -38,19 +38,21 @@ def rates(record: Record, rows: list[Record]) -> dict[str, float | None]:
 
 
 def samples(data: Data) -> pd.DataFrame:
-    """Return the counters after each request of the switch experiment: repeat, request, queries, hits."""
+    """Return the counters after each request of the switch experiment: arm, repeat, request, queries, hits."""
     rows = [
         {
+            "arm": arm,
             "repeat": r.get("repeat") or 0,
             "request": int(r["request"]),
             "queries": int(r["queries"]),
             "hits": int(r["hits"]),
         }
-        for r in data.arm("on").of("sample", "switch")
+        for arm in ("on", "off")
+        for r in data.arm(arm).of("sample", "switch")
         if r.get("queries") is not None and r.get("hits") is not None
     ]
-    frame = pd.DataFrame(rows, columns=["repeat", "request", "queries", "hits"])
-    return frame.drop_duplicates(["repeat", "request"], keep="last")
+    frame = pd.DataFrame(rows, columns=["arm", "repeat", "request", "queries", "hits"])
+    return frame.drop_duplicates(["arm", "repeat", "request"], keep="last")
 
 
 def claim(data: Data, claims: Claims) -> None:
@@ -64,7 +66,7 @@ def claim(data: Data, claims: Claims) -> None:
 
 def _picture(ctx: Context) -> Picture | None:
     rows = samples(ctx.data)
-    return figures.staircase(rows, ctx.words) if len(rows) > 1 else None
+    return figures.staircase(rows, ctx.words) if (rows["arm"] == "on").sum() > 1 else None
 
 
 def _table(ctx: Context) -> Table | None:
@@ -90,7 +92,7 @@ def _sentences(ctx: Context) -> str:
     apart = [n for n, r in found.items() if r.get("reconciliation") and not r["reconciliation"].get("agree")]
     names = ", ".join(ctx.words(f"experiment.{name}") for name in apart)
     return joined(
-        ctx.say("counters.shown") if len(samples(ctx.data)) > 1 else "",
+        ctx.say("counters.shown") if (samples(ctx.data)["arm"] == "on").sum() > 1 else "",
         ctx.say("counters.apart", names=names) if apart else ctx.say("counters.together"),
     )
 
