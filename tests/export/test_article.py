@@ -119,6 +119,13 @@ def test_numbers_of_a_table_stand_right(page: str) -> None:
     assert re.search(r'<td style="text-align: left;">off</td>', page)
 
 
+def test_negative_numbers_stand_right_too() -> None:
+    rows = "<tr><td>−0.307 (−1.23 to 0.619)</td></tr><tr><td>4.81 (3.98 to 5.65)</td></tr>"
+    html = f"<table><thead><tr><th>Saved</th></tr></thead><tbody>{rows}</tbody></table>"
+    book = notebook(markdown("# T"), code("t()", table(html)))
+    assert '<td style="text-align: right;">−0.307' in ArticleHTMLExporter().from_notebook_node(book)[0]
+
+
 def test_light_dark_print_and_narrow_screens_have_their_styles(page: str) -> None:
     for rule in ("prefers-color-scheme: dark", "@media print", "max-width: 32rem", "color-scheme: light dark"):
         assert rule in page

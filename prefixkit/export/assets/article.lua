@@ -150,7 +150,7 @@ local function boxed(class, blocks)
 end
 
 -- 6. Typst: alternative text, which pandoc's writer drops; only a table of more rows than LONG may part over pages.
-local LONG = 12
+local LONG = 16
 local alternative = {
   Math = function(el)
     return pandoc.RawInline("typst", ("#math.equation(block: %s, alt: %s, %s)"):format(

@@ -36,7 +36,9 @@ local function aligned(tbl)
         local s = stringify(c.contents)
         if s ~= "" then
           is_used[i] = true
-          if not is_number(s) and not s:match("^[%[(]?[−%-]?%d[%d.,]*[^%a]*%d?") then is_text[i] = true end
+          s = s:gsub("−", "-"):gsub("^< ", "")
+          if not is_number(s) and not s:match("^[%[(]?%-?%d[%d.,]*[^%a]*%d?") then is_text[i] = true end
+          if s:match("%a%a%a") then is_text[i] = true end  -- a word, not a unit
         end
       end
     end
