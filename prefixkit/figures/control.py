@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from prefixkit.figures.style import COLOURS, MARKS, Picture, canvas, house, note, percents, thousands
+from prefixkit.figures.style import COLOURS, MARKS, Picture, canvas, house, log_lengths, note, percents
 from prefixkit.words import Words
 
 
@@ -18,15 +18,12 @@ def differences(rows: pd.DataFrame, margin: float, words: Words) -> Picture:
         ax.scatter(
             rows["prompt_tokens"], rows["share"], color=COLOURS["control"], marker=MARKS["control"], s=26, zorder=3
         )
-        ax.set_xscale("log", base=2)
-        ax.set_xticks(list(rows["prompt_tokens"]))
-        ax.minorticks_off()
+        log_lengths(ax, list(rows["prompt_tokens"]))
         ends = rows[["low", "high", "share"]].abs().to_numpy()
         limit = max(1.6 * margin, 1.15 * float(pd.Series(ends.ravel()).max()))
         ax.set(xlabel=words("axis.target_tokens"), ylabel=words("axis.control_share"), ylim=(-limit, limit))
         ax.set_title(words("figure.control.title"))
-        note(ax, float(rows["prompt_tokens"].iloc[0]), margin, words("figure.control.margin"), ha="left", va="bottom",
-             xytext=(-8, 2), textcoords="offset points")  # fmt: skip
-        thousands(ax.xaxis)
+        note(ax, 0.995, margin, words("figure.control.margin"), xycoords=ax.get_yaxis_transform(), ha="right",
+             va="bottom", xytext=(0, 2), textcoords="offset points")  # fmt: skip
         percents(ax.yaxis)
     return Picture(figure, rows)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 
 from prefixkit.figures.style import COLOURS, MARKS, Picture, canvas, house, note, thousands
@@ -14,7 +16,7 @@ def staircase(rows: pd.DataFrame, words: Words) -> Picture:
     with house():
         figure, (ax,) = canvas(height=3.2)
         if len(off):
-            style = {"color": COLOURS["off"], "marker": MARKS["off"], "markersize": 4, "linewidth": 1}
+            style: dict[str, Any] = {"color": COLOURS["off"], "marker": MARKS["off"], "markersize": 4, "linewidth": 1}
             ax.plot(off["request"], off["queries"], **style)
             note(ax, float(off["request"].min()), 0.0, words("arm.off"), COLOURS["off"],
                  va="bottom", xytext=(4, 5), textcoords="offset points")  # fmt: skip

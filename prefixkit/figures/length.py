@@ -5,7 +5,18 @@ from __future__ import annotations
 import pandas as pd
 import seaborn as sns
 
-from prefixkit.figures.style import COLOURS, MARKS, Picture, canvas, house, note, percents, thousands
+from prefixkit.figures.style import (
+    COLOURS,
+    MARKS,
+    Picture,
+    canvas,
+    fitting,
+    house,
+    log_lengths,
+    note,
+    percents,
+    thousands,
+)
 from prefixkit.words import Words
 
 
@@ -45,15 +56,15 @@ def reduction(rows: pd.DataFrame, words: Words) -> Picture:
         ax.plot(rows["prompt_tokens"], rows["reduction"], color=COLOURS["on"], linewidth=1, alpha=0.5)
         ax.vlines(rows["prompt_tokens"], rows["low"], rows["high"], color=COLOURS["on"], linewidth=2)
         ax.scatter(rows["prompt_tokens"], rows["reduction"], color=COLOURS["on"], marker=MARKS["on"], s=26, zorder=3)
-        for x, y in zip(rows["prompt_tokens"], rows["reduction"], strict=True):
-            note(ax, x, y, f"{y * 100:.1f} %".replace("-", "−"), COLOURS["on"], ha="center", va="top",
-                 xytext=(0, -9), textcoords="offset points")  # fmt: skip
-        low = float(min(0.0, rows["low"].fillna(rows["reduction"]).min()))
-        ax.set(xlabel=words("axis.prompt_tokens"), ylabel=words("axis.reduction"), ylim=(low * 1.15 - 0.02, 1.05))
-        ax.set_xscale("log", base=2)
+        lows = rows["low"].fillna(rows["reduction"])
+        texts = [f"{y * 100:.1f}%".replace("-", "−") for y in rows["reduction"]]
+        fits = fitting(list(rows["prompt_tokens"]), texts)
+        for x, y, text, shown in zip(rows["prompt_tokens"], lows, texts, fits, strict=True):
+            if shown:
+                note(ax, x, y, text, COLOURS["on"], ha="center", va="top", xytext=(0, -6), textcoords="offset points")
+        bottom = min(0.0, float(lows.min())) - 0.12
+        ax.set(xlabel=words("axis.prompt_tokens"), ylabel=words("axis.reduction"), ylim=(bottom, 1.05))
         ax.set_title(words("figure.reduction.title"))
-        ax.set_xticks(list(rows["prompt_tokens"]))
-        ax.minorticks_off()
-        thousands(ax.xaxis)
+        log_lengths(ax, list(rows["prompt_tokens"]))
         percents(ax.yaxis)
     return Picture(figure, rows)

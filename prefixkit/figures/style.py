@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -31,6 +32,8 @@ MARKS = {"off": "o", "on": "s", "cloud": "^", "control": "D", "reference": "P", 
 WIDTH, HEIGHT = 6.3, 3.7
 DPI = 200
 GREY = "#5f5f5f"
+AXIS_INCHES = 4.7  # of a single panel, between the first and the last mark
+CHARACTER_INCHES = 0.068  # of a tick label
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +104,34 @@ def thousands(axis: Axis) -> None:
     axis.set_major_formatter(FuncFormatter(lambda x, _: (f"{x:,.0f}" if x == round(x) else f"{x:g}").replace("-", "−")))
 
 
+def fitting(values: Sequence[float], texts: Sequence[str]) -> list[bool]:
+    """Tell which labels have room at ascending `values` of a logarithmic axis; both ends always have."""
+    span = math.log(values[-1] / values[0]) or 1.0
+    places = [AXIS_INCHES * math.log(value / values[0]) / span for value in values]
+
+    def clear(left: int, right: int) -> bool:
+        return places[right] - places[left] >= CHARACTER_INCHES * (1 + (len(texts[left]) + len(texts[right])) / 2)
+
+    last = len(values) - 1
+    kept = {0, last}
+    for i in range(last - 1, 0, -1):
+        if clear(0, i) and clear(i, min(k for k in kept if k > i)):
+            kept.add(i)
+    return [i in kept for i in range(len(values))]
+
+
+def log_lengths(ax: Axes, lengths: Sequence[float]) -> None:
+    """Give the x axis a logarithmic scale with a tick at each length, labelled where there is room."""
+    texts = [f"{length:,.0f}" for length in lengths]
+    shown = [text if fits else "" for text, fits in zip(texts, fitting(lengths, texts), strict=True)]
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(list(lengths), shown)
+    ax.minorticks_off()
+
+
 def percents(axis: Axis) -> None:
     """Write an axis' fractions as percentages."""
-    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x * 100:.0f} %".replace("-", "−")))
+    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x * 100:.0f}%".replace("-", "−")))
 
 
 def note(ax: Axes, x: float, y: float, text: str, colour: str = GREY, **options: Any) -> None:

@@ -11,7 +11,7 @@ from matplotlib.colors import to_rgb
 
 from prefixkit.figures.cloud import models
 from prefixkit.figures.length import reduction
-from prefixkit.figures.style import COLOURS, MARKS, Picture, save
+from prefixkit.figures.style import COLOURS, MARKS, Picture, fitting, save
 from prefixkit.words import words
 
 
@@ -39,6 +39,14 @@ def test_chinese_labels_have_glyphs(
     save(picture("zh"), tmp_path, "reduction")
     assert not [w for w in recwarn if "Glyph" in str(w.message)]
     assert "findfont" not in caplog.text
+
+
+def test_labels_that_would_overlap_on_a_logarithmic_axis_are_left_out() -> None:
+    lengths = [52, 84, 353, 681, 1337, 2649, 3961, 8212, 16404, 24985, 30020]
+    shown = [x for x, fits in zip(lengths, fitting(lengths, [f"{x:,}" for x in lengths]), strict=True) if fits]
+    assert (shown[0], shown[-1]) == (52, 30020)
+    assert 24985 not in shown and {353, 1337, 8212} <= set(shown)
+    assert fitting([512], ["512"]) == [True]
 
 
 # How each kind of missing cone sees a colour (Machado, Oliveira and Fernandes 2009, severity 1).
