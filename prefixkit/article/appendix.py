@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
-from prefixkit import paths
 from prefixkit.article.data import ORDER, Arm, Data
+from prefixkit.article.rerun import commit, visits
 from prefixkit.article.section import Context, Section, Table, joined
 from prefixkit.claims import Claims
 from prefixkit.export.markdown import fence
 from prefixkit.export.show import literal
 from prefixkit.records import Record
+from prefixkit.scrub import Scrubber
 
 COUNTS = ("sent", "failed", "retried", "superseded")
 ITEMS = (
-    "status", "started_at", "servers", "probes", "prefixkit", "git", "params_hash", "vllm", "model", "weights",
-    "caching", "block_size", "kv_capacity", "max_model_len", "dtype", "cpu", "gpu", "driver", "gpu_start", "gpu_end",
-    "os", "python",
+    "status", "started_at", "servers", "visits", "probes", "prefixkit", "git", "params_hash", "vllm", "model",
+    "weights", "caching", "block_size", "kv_capacity", "max_model_len", "dtype", "cpu", "gpu", "driver", "gpu_start",
+    "gpu_end", "os", "python", "executable",
 )  # fmt: skip
 SHOWN = 120
 HEAT = "temperature.gpu"
@@ -66,19 +66,19 @@ def _gpu_state(record: Record) -> str | None:
 def _items(arm: Arm) -> dict[str, tuple[Any, str]]:
     """Return each fact of an arm's last run with its unit."""
     run = arm.run
-    git, model, params = run.get("git") or {}, run.get("model") or {}, run.get("params") or {}
+    model, params = run.get("model") or {}, run.get("params") or {}
     cloud = run.get("cloud") or params.get("cloud") or {}
     engine = (params.get("server") or {}).get("engine_args") or {}
     engine = engine if isinstance(engine, dict) and arm.name != "cloud" else {}
-    commit = str(git.get("commit") or "unknown")[:12] + (" + changes" if git.get("dirty") else "")
     caching = run.get("enable_prefix_caching")
     return {
         "status": (arm.status, "text"),
-        "started_at": (run.get("started_at"), "text"),
+        "started_at": (arm.runs[0].get("started_at") if arm.runs else None, "text"),
         "servers": (_servers(arm), "count"),
+        "visits": (len(visits(arm)) or None, "count"),
         "probes": (len(arm.of("probe")), "count"),
         "prefixkit": (run.get("prefixkit"), "text"),
-        "git": (commit if run else None, "text"),
+        "git": (commit(run) if run else None, "text"),
         "params_hash": (run.get("params_hash"), "text"),
         "vllm": (run.get("vllm"), "text"),
         "model": (model.get("name") if arm.name != "cloud" else ", ".join(cloud.get("models") or []) or None, "text"),
@@ -95,6 +95,7 @@ def _items(arm: Arm) -> dict[str, tuple[Any, str]]:
         "gpu_end": (_gpu_state(arm.of("end")[-1]) if arm.of("end") else None, "text"),
         "os": (run.get("os"), "text"),
         "python": (run.get("python"), "text"),
+        "executable": (Scrubber.here()(str(run["executable"])) if run.get("executable") else None, "text"),
     }
 
 
@@ -235,7 +236,7 @@ def _commands(ctx: Context) -> str:
     blocks = []
     for name in ORDER:
         if argv := ctx.data.arm(name).run.get("argv"):
-            line = shlex.join(str(a) for a in argv).replace(str(paths.ROOT), ".").replace(str(Path.home()), "~")
+            line = Scrubber.here()(shlex.join(str(a) for a in argv))
             blocks.append(f"{ctx.words.arm(name)}:\n\n{fence(line, '')}")
     return "\n\n".join(blocks)
 

@@ -39,6 +39,7 @@ def claim(data: Data, claims: Claims) -> None:
     found, source = costs(data), "off, on: length probes, ttft_ms against uncached and cached tokens"
     claims.estimate("uncached_token_ms_per_1k", found.uncached, "ms/1k", source)
     claims.estimate("cached_token_ms_per_1k", found.cached, "ms/1k", source)
+    claims.estimate("attention_ms_per_million_pairs", found.attention, "ms", f"{source} and pairs of tokens, millions")
     claims.estimate("cached_token_share", found.cached_share, "fraction", source)
     for index, row in enumerate(ceilings(data), 1):
         here = f"off, on: length, {row.tokens:.0f} tokens"
@@ -77,7 +78,7 @@ def _table(ctx: Context) -> Table | None:
         for i in range(1, len(ceilings(ctx.data)) + 1)
     ]  # fmt: skip
     heads = ("prompt_tokens", "cached_tokens", "predicted_saving", "measured_saving", "shortfall", "bound")
-    return Table(heads, tuple(rows)) if rows else None
+    return Table(heads, tuple(rows)).without_empty() if rows else None
 
 
 def _example_table(ctx: Context) -> Table | None:
@@ -100,7 +101,9 @@ def _sentences(ctx: Context) -> str:
     bounded = any(ctx.has(f"ceiling_{i}_bound") for i in range(1, len(ceilings(ctx.data)) + 1))
     clear = costs(ctx.data).cached.excludes(0)
     key = "no_cost" if not ctx.has("cached_token_ms_per_1k") else "cost" if clear else "cost_unclear"
-    return joined(ctx.say("ceiling.intro"), "" if bounded else ctx.say("ceiling.unbounded"), ctx.say(f"ceiling.{key}"))
+    bound = ctx.say("ceiling.bounded" if bounded else "ceiling.unbounded")
+    curved = ctx.say("ceiling.attention") if ctx.has("attention_ms_per_million_pairs") else ""
+    return joined(ctx.say("ceiling.intro"), bound, ctx.say(f"ceiling.{key}"), curved)
 
 
 def _example_sentences(ctx: Context) -> str:

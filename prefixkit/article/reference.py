@@ -50,8 +50,8 @@ def claim(data: Data, claims: Claims) -> None:
         claims.add(name.format("miss"), abs(shown.worst_ms), "ms", source=SOURCE)
     claims.estimate("reference_slope_reduction", found.fit.slope_reduction, "fraction", SOURCE)
     claims.estimate("reference_intercept_difference_ms", found.fit.intercept_difference, "ms", SOURCE)
-    claims.add("reference_unit_tokens", found.tokens_per_unit, "tokens", source=SOURCE)
-    claims.add("reference_fixed_tokens", found.fixed_tokens, "tokens", source=SOURCE)
+    claims.add("reference_unit_tokens", round(found.tokens_per_unit), "tokens", source=SOURCE)
+    claims.add("reference_fixed_tokens", round(found.fixed_tokens), "tokens", source=SOURCE)
     claims.add("reference_shortest_prefix_tokens", round(found.real_prefixes[0]), "tokens", source=SOURCE)
     claims.add("reference_longest_prefix_tokens", round(found.real_prefixes[-1]), "tokens", source=SOURCE)
     claims.add("reference_switch_reduction", found.switch_reduction, "fraction", source=SOURCE)
@@ -131,7 +131,8 @@ def _table(ctx: Context) -> Table | None:
 def _sentences(ctx: Context) -> str:
     if ctx.has("reference_slope_ratio_off", "reference_slope_ratio_on"):
         same = ctx.say("reference.at_same") if ctx.has("same_slope_reduction", "same_intercept_off_ms") else ""
-        return joined(ctx.say("reference.compared"), same, ctx.say("reference.different"))
+        different = ctx.say("reference.different_same" if same else "reference.different")
+        return joined(ctx.say("reference.compared"), same, different)
     return joined(ctx.say("reference.alone"))
 
 

@@ -69,6 +69,11 @@ class Table:
         """Return the table with its heads in the article's language."""
         return pd.DataFrame(list(self.rows), columns=[words(f"head.{head}") for head in self.heads], dtype=str)
 
+    def without_empty(self) -> Table:
+        """Return the table without the columns in which no row has anything."""
+        kept = [i for i in range(len(self.heads)) if any(row[i] not in ("", "–") for row in self.rows)]
+        return Table(tuple(self.heads[i] for i in kept), tuple(tuple(row[i] for i in kept) for row in self.rows))
+
 
 Claimer = Callable[[Data, Claims], None]
 Drawer = Callable[[Context], Picture | None]

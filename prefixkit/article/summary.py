@@ -54,9 +54,9 @@ def _abstract(ctx: Context) -> str:
     if ctx.has("ttft_reduction_longest"):
         said.append(ctx.say("abstract.longest"))
     if ctx.has("slope_reduction"):
-        said.append(ctx.say("abstract.slopes"))
+        said.append(ctx.say("abstract.slopes" + _unclear(ctx, "slope_reduction")))
     if ctx.has("switch_ttft_reduction"):
-        said.append(ctx.say("abstract.switch"))
+        said.append(ctx.say("abstract.switch" + _unclear(ctx, "switch_ttft_saved_ms")))
     if ctx.has("hit_rate_switch"):
         said.append(ctx.say("abstract.hits"))
     if ctx.has("cloud_ttft_p50_ms"):
@@ -66,12 +66,18 @@ def _abstract(ctx: Context) -> str:
     return joined(*said)
 
 
+def _unclear(ctx: Context, name: str) -> str:
+    """Return the ending of a sentence's key: none where the claim's whole interval lies above zero."""
+    ends = ctx.claims[name].ci
+    return "" if ends and ends[0] > 0 else "_unclear"
+
+
 def _random(ctx: Context) -> bool:
     return ctx.claims["model_weights"].value == "random"
 
 
 def _setting(ctx: Context) -> str:
-    said = [ctx.say("setting.server")]
+    said = [ctx.say("setting.server"), ctx.say("setting.interleaved") if ctx.has("visits") else ""]
     if ctx.has("length_rounds"):
         said.append(ctx.say("setting.length"))
     said.append(ctx.say("setting.language", language=ctx.words(f"language.{ctx.claims['prompt_language'].value}")))

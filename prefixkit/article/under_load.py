@@ -102,14 +102,33 @@ def _table(ctx: Context) -> Table | None:
             key = f"{_key(step)}_{arm}"
             if not ctx.number(f"{key}_n") and not ctx.number(f"{key}_racing_n"):
                 continue
-            quantiles = (ctx.ci(f"{key}_p{q}_ms") if ctx.has(f"{key}_p{q}_ms") else "" for q in (50, 90, 99))
+            settled = bool(ctx.number(f"{key}_n"))
+            empty = "" if settled else "–"
+            quantiles = [ctx.ci(f"{key}_p{q}_ms") if ctx.has(f"{key}_p{q}_ms") else empty for q in (50, 90, 99)]
             others = ("queue_p50_ms", "offered_per_s", "finished_per_s", "output_tokens_per_s")
-            cells = (ctx.cell(f"{key}_{c}") if ctx.has(f"{key}_{c}") else "" for c in others)
-            racing = ctx.cell(f"{key}_racing_p50_ms") if ctx.has(f"{key}_racing_p50_ms") else ""
-            rows.append((_label(ctx, step), ctx.words.arm(arm), ctx.cell(f"{key}_n"), *quantiles, *cells, racing))
+            cells = [ctx.cell(f"{key}_{c}") if ctx.has(f"{key}_{c}") else "" for c in others]
+            racing = [ctx.cell(f"{key}_racing_{c}") if ctx.number(f"{key}_racing_n") else "" for c in ("n", "p50_ms")]
+            rows.append((_label(ctx, step), ctx.words.arm(arm), ctx.cell(f"{key}_n"), *quantiles, *cells, *racing))
     heads = ("step", "arm", "n", "ttft_p50", "ttft_p90", "ttft_p99", "queue", "offered", "throughput", "tokens_per_s",
-             "racing")  # fmt: skip
-    return Table(heads, tuple(rows)) if rows else None
+             "racing_n", "racing")  # fmt: skip
+    return Table(heads, tuple(rows)).without_empty() if rows else None
+
+
+def _top(ctx: Context) -> str:
+    """Compare the medians at the most users whose requests did not all race for a cold prefix."""
+    rows = requests(ctx.data)
+    for level in sorted(set(rows[rows["kind"] == "users"]["level"]), reverse=True):
+        key = _key(f"users/{level:g}")
+        if ctx.has(f"{key}_off_p50_ms", f"{key}_on_p50_ms"):
+            cells = {arm: ctx.ci(f"{key}_{arm}_p50_ms") for arm in ARMS}
+            return ctx.say("load.top", users=f"{level:g}", **cells)
+    return ""
+
+
+def _all_raced(ctx: Context) -> str:
+    """Name the steps in which every request raced, so that only the last columns hold their times."""
+    steps = [s for s in _steps(ctx.data) if not any(ctx.number(f"{_key(s)}_{arm}_n") for arm in ARMS)]
+    return ctx.say("load.all_raced", steps=", ".join(_label(ctx, s) for s in steps)) if steps else ""
 
 
 def _sentences(ctx: Context) -> str:
@@ -117,16 +136,9 @@ def _sentences(ctx: Context) -> str:
     if rows.empty:
         return ctx.say("load.none")
     said = [ctx.say("load.intro")]
-    users = rows[rows["kind"] == "users"]
-    if len(users):
-        top = f"users/{users['level'].max():g}"
-        key = _key(top)
-        if ctx.has(f"{key}_off_p50_ms", f"{key}_on_p50_ms"):
-            cells = {arm: ctx.ci(f"{key}_{arm}_p50_ms") for arm in ARMS}
-            said.append(ctx.say("load.top", users=f"{users['level'].max():g}", **cells))
-    said.append(ctx.say("load.estimable"))
+    said += [_top(ctx), ctx.say("load.estimable")]
     if ctx.number("load_racing_n"):
-        said.append(ctx.say("load.racing"))
+        said += [ctx.say("load.racing"), _all_raced(ctx)]
     behind = [f"{_label(ctx, step)} ({ctx.words.arm(arm)})" for (arm, step), r in rates(ctx.data).items() if r.behind]
     if behind:
         said.append(ctx.say("load.behind", steps=", ".join(behind)))
