@@ -106,7 +106,7 @@ def claim(data: Data, claims: Claims) -> None:
             continue
         for item, (value, unit) in _items(arm).items():
             known = value if value is None or unit != "text" else str(value)
-            claims.add(f"run_{name}_{item}", known, unit, source=f"{name}: last run record")
+            claims.add(f"run_{name}_{item}", known, unit, source=f"{name}: run and end records")
         for (experiment, phase), rows in _groups(arm).items():
             for count, number in _counts(rows).items():
                 claims.add(f"count_{name}_{_name(experiment)}_{_name(phase)}_{count}", number, "count",
