@@ -162,7 +162,7 @@ def _stage(source: Path, stage: Path, records: dict[str, list[Record]], scrub: S
         if file.is_file():
             (stage / file.name).write_text(scrub(file.read_text("utf-8")), "utf-8")
     for file in source.glob("*.log"):
-        (stage / file.name).write_text(scrub(trimmed(file.read_text("utf-8", "replace"))), "utf-8")
+        (stage / file.name).write_text(scrub.log(trimmed(file.read_text("utf-8", "replace"))), "utf-8")
 
 
 def trimmed(log: str) -> str:

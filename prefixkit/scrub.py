@@ -16,6 +16,7 @@ PATTERNS = {
     "hf_...": re.compile(r"(?<![A-Za-z0-9])hf_[A-Za-z0-9]{20,}"),
     "a bearer token": re.compile(r"\b[Bb]earer\s+[A-Za-z0-9._~+/-]{16,}"),
 }
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 KEY_VARIABLES = ("OPENAI_API_KEY", "TAOTOKEN_API_KEY", "VLLM_API_KEY", "HF_TOKEN")
 NO_SECRETS = frozenset({"", "EMPTY", "none", "None", "dummy"})
 SHORTEST_KEY = 6
@@ -25,26 +26,27 @@ SHORTEST_KEY = 6
 class Scrubber:
     """Replace folders by what stands for them; a folder is found only as a whole path."""
 
-    folders: tuple[tuple[re.Pattern[str], str], ...]
+    folders: tuple[tuple[str, str], ...]
 
     @classmethod
     def here(cls, extra: Mapping[str, str] | None = None) -> Scrubber:
         """Return one for this machine: `extra`, then the project root as `.`, then the home directory as `~`."""
         named = {**(extra or {}), str(paths.ROOT): ".", str(Path.home()): "~"}
         ordered = sorted(named.items(), key=lambda item: -len(item[0]))
-        return cls(
-            tuple(
-                (re.compile(rf"(?<![\w.~-]){re.escape(folder)}(?![\w-])"), short)
-                for folder, short in ordered
-                if folder.strip("/")
-            )
-        )
+        return cls(tuple((folder, short) for folder, short in ordered if folder.strip("/")))
 
     def __call__(self, text: str) -> str:
         """Return `text` without them."""
         for folder, short in self.folders:
-            text = folder.sub(short, text)
+            text = re.sub(rf"(?<![\w.~-]){re.escape(folder)}(?![\w-])", short, text)
         return text
+
+    def log(self, text: str) -> str:
+        """Return a log without them and without colours; processes glue their lines together, so any place counts."""
+        text = COLOURS.sub("", text)
+        for folder, short in self.folders:
+            text = text.replace(f"{folder}/", f"{short}/")
+        return self(text)
 
 
 def find_key(text: str, variables: Iterable[str] = ()) -> str | None:

@@ -34,6 +34,12 @@ def test_folders_of_this_machine_become_short(scrub: Scrubber, text: str, clean:
     assert scrub(text) == clean
 
 
+def test_a_log_loses_its_colours_and_folders_that_follow_other_text_at_once(scrub: Scrubber) -> None:
+    assert scrub.log("\x1b[0m/home/ann/project/m\x1b[1m see https://x.org/a.html/home/ann/lib/b.py") == (
+        "./m see https://x.org/a.html~/lib/b.py"
+    )
+
+
 def test_a_home_at_the_root_of_the_file_system_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "home", lambda: Path("/"))
     assert Scrubber.here()("/usr/bin") == "/usr/bin"
