@@ -7,6 +7,7 @@ import contextlib
 import logging
 import signal
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import FrameType
@@ -15,6 +16,7 @@ from typing import Any
 import nbformat
 import papermill
 from jupyter_client.manager import AsyncKernelManager
+from papermill.engines import NBClientEngine, papermill_engines
 from papermill.exceptions import PapermillExecutionError
 from traitlets import default
 
@@ -22,6 +24,7 @@ from prefixkit import paths
 from prefixkit.errors import ParamsError, PrefixkitError
 
 MEASURE = paths.NOTEBOOKS / "measure.ipynb"
+SAVE_EVERY_S = 5.0
 _INJECTED = "# Parameters\n"
 
 
@@ -31,6 +34,30 @@ class EncryptedKernelManager(AsyncKernelManager):
     @default("transport_encryption")
     def _encrypt_where_possible(self) -> str:
         return "auto"
+
+
+class SparingEngine(NBClientEngine):  # type: ignore[misc]
+    """papermill's engine, writing the notebook every few seconds and at the end, not after every cell.
+
+    A report's figures make each write dearer than the cell before it; records, not notebooks, keep what is measured.
+    """
+
+    @classmethod
+    def execute_managed_notebook(cls, nb_man: Any, kernel_name: str, **options: Any) -> Any:
+        """Run the notebook that `nb_man` manages."""
+        save, last = nb_man.save, -SAVE_EVERY_S
+
+        def save_sometimes(**given: Any) -> None:
+            nonlocal last
+            if time.monotonic() - last >= SAVE_EVERY_S:
+                save(**given)
+                last = time.monotonic()
+
+        nb_man.save = save_sometimes
+        return super().execute_managed_notebook(nb_man, kernel_name, **options)
+
+
+papermill_engines.register("sparing", SparingEngine)
 
 
 class NotebookError(PrefixkitError):
@@ -124,6 +151,7 @@ def execute(notebook: Path, output: Path, parameters: Mapping[str, Any], *, show
                 cwd=paths.NOTEBOOKS,
                 progress_bar=False,
                 stdout_file=stream,
+                engine_name="sparing",
                 kernel_manager_class=EncryptedKernelManager,
                 start_timeout=120,
                 iopub_timeout=60,
