@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,13 @@ from prefixkit import paths
 from prefixkit.params import Params, load_arm
 
 KEY_VARIABLES = ("TAOTOKEN_API_KEY", "TAOTOKEN_BASE_URL", "OPENAI_API_KEY", "OPENAI_BASE_URL", "VLLM_API_KEY")
+
+
+def pytest_configure() -> None:
+    """Hear Ctrl-C again: a run in the background or under nohup ignores it, and so would every process of the tests."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.fixture(autouse=True)
