@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import random
 import socket
+import threading
+from pathlib import Path
 
 import psutil
 
 from prefixkit.errors import ServerError
+
+_LOWEST = 20_000
+_TRIES = 100
+_given: set[int] = set()
+_lock = threading.Lock()
 
 
 def holders(port: int) -> set[int]:
@@ -48,9 +56,7 @@ def is_free(port: int) -> bool:
 def choose(port: int | str) -> int:
     """Return a free port for "auto", else the port itself; raise ServerError naming who holds it."""
     if not isinstance(port, int):
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-            probe.bind(("127.0.0.1", 0))
-            return int(probe.getsockname()[1])
+        return _free()
     error = _refusal("0.0.0.0", port)
     if error is None:
         return port
@@ -60,3 +66,25 @@ def choose(port: int | str) -> int:
     raise ServerError(
         f"port {port} cannot be used ({error.strerror})", "choose one above 1024, or set server.port: auto"
     )
+
+
+def _free() -> int:
+    """Return a free port that this process was not given yet, below those that the kernel gives to connections.
+
+    A server listens on it many seconds later: until then nobody may be given it by chance.
+    """
+    with _lock:
+        for _ in range(_TRIES):
+            port = random.randrange(_LOWEST, max(_first_of_the_kernel(), _LOWEST + 1))
+            if port not in _given and is_free(port):
+                _given.add(port)
+                return port
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _first_of_the_kernel() -> int:
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        return int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text("utf-8").split()[0])
+    return 32_768

@@ -177,7 +177,7 @@ _running: set[Server] = set()
 
 def running() -> list[Server]:
     """Return the servers that this process started and did not stop."""
-    return [server for server in _running if os.getpid() == server._owner_pid]
+    return [server for server in list(_running) if os.getpid() == server._owner_pid]
 
 
 def register(server: Server) -> None:

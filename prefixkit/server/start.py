@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from prefixkit import paths
@@ -21,6 +22,8 @@ from prefixkit.server.lock import start_lock
 from prefixkit.server.log import Log
 from prefixkit.server.ready import Ladder, wait_ready
 from prefixkit.server.server import Progress, Server, register, running
+
+_PORT_TAKEN = re.compile(r"EADDRINUSE|[Aa]ddress already in use|\[Errno 98\]")
 
 
 def serve(
@@ -51,52 +54,75 @@ def _key(params: Params) -> tuple[object, ...]:
 
 
 def _start(params: Params, log_path: Path | None, progress: Progress) -> Server:
+    with start_lock(params.server.ready_timeout_s, progress) as lock_fd:
+        gpu.wait_settled()
+        return start_locked(params, log_path, progress, lock_fd)
+
+
+def start_locked(
+    params: Params, log_path: Path | None, progress: Progress, lock_fd: int, env: Mapping[str, str] | None = None
+) -> Server:
+    """Start a server while the start lock is held, with variables of its own in `env`; once more on a port clash.
+
+    vLLM looks for free ports of its own long before it listens on them: another process may be faster.
+    """
+    try:
+        return _start_once(params, log_path, progress, lock_fd, env or {})
+    except ServerError as error:
+        if params.server.port != "auto" or not _PORT_TAKEN.search(error.message):
+            raise
+        progress(f"note: {error.message}; starting once more")
+        return _start_once(params, log_path, progress, lock_fd, env or {})
+
+
+def _start_once(
+    params: Params, log_path: Path | None, progress: Progress, lock_fd: int, own_env: Mapping[str, str]
+) -> Server:
     settings = params.server
     key = command.api_key(params)
     env, notes = command.environment(params, key)
+    env |= own_env
     _check_weights(params)
-    with start_lock(settings.ready_timeout_s, progress) as lock_fd:
-        port = ports.choose(settings.port)
-        path = log_path or paths.OUT / "servers" / f"{now().replace(':', '')}-{port}.log"
-        path = path.absolute()
-        if settings.launcher == "docker":
-            made = docker.command(params, port, env, with_key=key is not None)
-        else:
-            made = command.local(params, port, env, path.with_suffix(".config.yaml"))
-        for note in (*notes, *made.notes):
-            progress(f"note: {note}")
-        log = _open_log(path, made)
-        gpu.wait_settled()
-        gpu_before = gpu.used_mib()
-        progress(f"starting vLLM {made.version or '(version unknown)'} on port {port}, log: {shown(path)}")
-        child = process.start(made.argv, env=env, cwd=paths.ROOT, log_path=path, lock_fd=lock_fd, cleanup=made.cleanup)
-        root = f"http://127.0.0.1:{port}"
-        http = Http(root, key, f"{root}/v1")
-        server = Server(
-            url=http.api,
-            root_url=root,
-            metrics_urls=tuple(settings.metrics_urls) or (f"{root}/metrics",),
-            model=params.model.name,
-            params=params,
-            argv=made.argv,
-            log_path=path,
-            api_key=key,
-            notes=(*notes, *made.notes),
-            _http=http,
-            _process=child,
-            _command=made,
-            _log=log,
-            _gpu_before=gpu_before,
-            _progress=progress,
-        )
-        register(server)
-        try:
-            _become_ready(server, child, log, made, progress)
-        except BaseException as error:
-            server.stop()
-            if isinstance(error, ServerError) and "whole log:" not in error.remedy:
-                raise with_log(error, log) from None
-            raise
+    port = ports.choose(settings.port)
+    path = log_path or paths.OUT / "servers" / f"{now().replace(':', '')}-{port}.log"
+    path = path.absolute()
+    if settings.launcher == "docker":
+        made = docker.command(params, port, env, with_key=key is not None)
+    else:
+        made = command.local(params, port, env, path.with_suffix(".config.yaml"))
+    for note in (*notes, *made.notes):
+        progress(f"note: {note}")
+    log = _open_log(path, made)
+    gpu_before = gpu.used_mib()
+    progress(f"starting vLLM {made.version or '(version unknown)'} on port {port}, log: {shown(path)}")
+    child = process.start(made.argv, env=env, cwd=paths.ROOT, log_path=path, lock_fd=lock_fd, cleanup=made.cleanup)
+    root = f"http://127.0.0.1:{port}"
+    http = Http(root, key, f"{root}/v1")
+    server = Server(
+        url=http.api,
+        root_url=root,
+        metrics_urls=tuple(settings.metrics_urls) or (f"{root}/metrics",),
+        model=params.model.name,
+        params=params,
+        argv=made.argv,
+        log_path=path,
+        api_key=key,
+        notes=(*notes, *made.notes),
+        _http=http,
+        _process=child,
+        _command=made,
+        _log=log,
+        _gpu_before=gpu_before,
+        _progress=progress,
+    )
+    register(server)
+    try:
+        _become_ready(server, child, log, made, progress)
+    except BaseException as error:
+        server.stop()
+        if isinstance(error, ServerError) and "whole log:" not in error.remedy:
+            raise with_log(error, log) from None
+        raise
     return server
 
 

@@ -40,6 +40,7 @@ def settings_from(argv: list[str]) -> tuple[Settings, int]:
     parser.add_argument("--num-gpu-blocks-override", type=int, default=4000)
     parser.add_argument("--max-model-len", type=int, default=8192)
     parser.add_argument("--data-parallel-size", type=int, default=1)
+    parser.add_argument("--kv-cache-memory-bytes")
     parser.add_argument("--api-key")
     parser.add_argument("--enable-prompt-tokens-details", action=flag, default=False)
     parser.add_argument("--enable-per-request-metrics", action=flag, default=False)
