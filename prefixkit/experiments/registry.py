@@ -9,6 +9,7 @@ EXPERIMENTS = {
     "length": "prefixkit.experiments.length",
     "conversation": "prefixkit.experiments.conversation",
     "load": "prefixkit.experiments.load",
+    "affinity": "prefixkit.experiments.affinity",
     "mutation": "prefixkit.experiments.mutation",
     "workload": "prefixkit.experiments.workload",
     "frontend": "prefixkit.experiments.frontend",
@@ -17,7 +18,7 @@ EXPERIMENTS = {
     "eviction": "prefixkit.experiments.eviction",
     "blocks": "prefixkit.experiments.blocks",
 }
-ONLY_ON = frozenset({"frontend", "tuning", "eviction", "blocks"})
+ONLY_ON = frozenset({"affinity", "frontend", "tuning", "eviction", "blocks"})
 OWN_SERVERS = frozenset({"tuning", "eviction", "blocks"})
 
 

@@ -17,6 +17,8 @@ from prefixkit.params.models import Params
 
 ARMS = ("on", "off", "cloud")
 MEASURED = ("model", "server", "experiments", "cloud", "enable_prefix_caching")
+# Experiments that older records do not know: where they are off, those records stay as they are.
+LATER = ("affinity",)
 
 
 class _UniqueKeys(yaml.SafeLoader):
@@ -118,6 +120,7 @@ def _sentence(error: ValidationError, files: list[tuple[Path, dict[str, Any]]]) 
 
 _BRANCHES = {
     "Switch", "Length", "Conversation", "Load", "Mutation", "Eviction", "Blocks", "Workload", "Frontend", "Tuning",
+    "Affinity",
     "literal[False]", "literal['auto']", "constrained-int", "dict[str,any]", "list[str]", "str", "int",
 }  # fmt: skip
 
@@ -176,6 +179,9 @@ def load_arm(profile: str | Path, arm: str) -> Params:
 def params_hash(params: Params) -> str:
     """Return the SHA-256 of what a measurement depends on; comments, `report` and git do not count."""
     measured = {key: value for key, value in params.model_dump(mode="json").items() if key in MEASURED}
+    for name in LATER:
+        if measured["experiments"].get(name) is False:
+            del measured["experiments"][name]
     return hashlib.sha256(json.dumps(measured, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:16]
 
 

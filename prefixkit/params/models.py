@@ -168,6 +168,17 @@ class Load(Experiment):
     max_tokens: Tokens = Field(default=8, description="Output tokens of each answer.")
 
 
+class Affinity(Experiment):
+    """Several engines: requests as the server spreads them, and as a client sends them that keeps to one engine."""
+
+    prefixes: Count = Field(default=4, description="Distinct shared prefixes of each visit, asked in random order.")
+    prefix_tokens: Tokens = Field(default=1024, description="Length of each shared prefix.")
+    requests: Annotated[int, Field(ge=2)] = Field(default=6, description="Requests of each prefix.")
+    concurrency: list[Count] = Field(default=[1, 4], min_length=1, description="Closed-loop users.")
+    repeats: Count = Field(default=3, description="Rounds; each makes every visit once, with new prefixes.")
+    max_tokens: Tokens = Field(default=1, description="Output tokens of each answer.")
+
+
 class Mutation(Experiment):
     """One token changed at a given place of a cached prompt."""
 
@@ -252,6 +263,7 @@ class Experiments(Strict):
     length: Length | Literal[False] = Field(default_factory=Length, description="The two lines.")
     conversation: Conversation | Literal[False] = Field(default=False, description="Turn by turn.")
     load: Load | Literal[False] = Field(default=False, description="Concurrent users and arrival rates.")
+    affinity: Affinity | Literal[False] = Field(default=False, description="Several engines and who chooses.")
     mutation: Mutation | Literal[False] = Field(default=False, description="What a changed token costs.")
     frontend: Frontend | Literal[False] = Field(default=False, description="API server against engine.")
     tuning: Tuning | Literal[False] = Field(default=False, description="`frontend` on servers with other settings.")
@@ -279,6 +291,9 @@ class Report(Strict):
     title: str | None = Field(default=None, description="Title; default: the notebook's own.")
     show_prompts: bool = Field(default=False, description="Print prompt texts of a workload.")
     control_margin: Fraction = Field(default=0.05, description="Largest control-minus-off difference taken as equal.")
+    compare: str | None = Field(
+        default=None, description="A run to set beside this one: a published set's name, or a folder of records."
+    )
     key_page: str | None = Field(default=None, description="Page where an API key is made, named in the 401 remedy.")
 
 

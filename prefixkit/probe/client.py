@@ -78,7 +78,7 @@ class Client:
     def probe(self, messages: Messages, **options: Unpack[Options]) -> Probe:
         """Send one chat completion, wait for its end and return its times; a failure is in `Probe.error`.
 
-        Options: max_tokens (1), temperature (0), seed, cache_salt, ignore_eos, extra_body.
+        Options: max_tokens (1), temperature (0), seed, cache_salt, ignore_eos, extra_body, extra_headers.
         """
         return self.loop.run(self.timed(messages, **options))[0]
 
@@ -92,6 +92,7 @@ class Client:
         With the ids that `tokenize` gives for a chat, the engine sees the same prompt as from the chat itself.
         """
         return self.loop.run(self.timed(TokenIds(ids), **options))[0]
+        headers = {**self._headers, **(options.get("extra_headers") or {})}
 
     async def timed(self, messages: Prompt, *, due: int = 0, **options: Unpack[Options]) -> tuple[Probe, int]:
         """Probe on the client's own `loop`; also return when the first byte left (perf_counter_ns, 0 if it did not).
@@ -102,7 +103,7 @@ class Client:
         throttled: list[float] = []
         for attempt in range(1, self.max_attempts + 1):
             reading = Reading(due)
-            error, wait_s = await self._attempt(reading, messages, body)
+            error, wait_s = await self._attempt(reading, messages, body, headers)
             if wait_s is None or attempt == self.max_attempts or wait_s > MAX_WAIT_S:
                 break
             throttled.append(wait_s)
@@ -159,12 +160,12 @@ class Client:
         self.close()
 
     async def _attempt(
-        self, reading: Reading, messages: Prompt, body: dict[str, Any]
+        self, reading: Reading, messages: Prompt, body: dict[str, Any], headers: dict[str, Any]
     ) -> tuple[dict[str, str] | None, float | None]:
         """Send once; return the error if any, and how long to wait before the next attempt if one makes sense."""
         try:
             async with asyncio.timeout(self.timeout_s + reading.left_s()):
-                await self._stream(reading, messages, body)
+                await self._stream(reading, messages, body, headers)
         except TimeoutError:
             return self._timed_out(reading, messages), None
         except openai.APIStatusError as error:
@@ -179,7 +180,7 @@ class Client:
             return self._clean(wire_failure(cause, self._context(messages))), None
         return None, None
 
-    async def _stream(self, reading: Reading, messages: Prompt, body: dict[str, Any]) -> None:
+    async def _stream(self, reading: Reading, messages: Prompt, body: dict[str, Any], headers: dict[str, Any]) -> None:
         await self._turns.take()
         token = TAP.set(reading)
         name = "prompt" if isinstance(messages, TokenIds) else "messages"
@@ -193,7 +194,7 @@ class Client:
         try:
             # Not `create`, which would walk through every message: a quarter of what a request costs.
             await self._sdk.post(
-                f"/{_path(messages)}", cast_to=httpx.Response, body=whole, options={"headers": self._headers}
+                f"/{_path(messages)}", cast_to=httpx.Response, body=whole, options={"headers": headers}
             )
         finally:
             TAP.reset(token)

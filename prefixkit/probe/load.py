@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Unpack
@@ -42,13 +42,21 @@ class TimedProbe:
 
 
 def closed_loop(
-    client: Client, requests: Sequence[Prompt], concurrency: int, **options: Unpack[Options]
+    client: Client,
+    requests: Sequence[Prompt],
+    concurrency: int,
+    *,
+    headers: Sequence[Mapping[str, str] | None] = (),
+    **options: Unpack[Options],
 ) -> list[TimedProbe]:
     """Let `concurrency` users take the requests in turn, each sending its next when its last has ended.
 
-    Probes come back in the order of `requests`.
+    Probes come back in the order of `requests`; `headers`, where given, go with each request of the same place.
     """
-    return client.loop.run(_closed(client, requests, concurrency, options))
+    if headers and len(headers) != len(requests):
+        raise ValueError(f"{len(requests)} requests for {len(headers)} sets of headers")
+    each: list[Options] = [{**options, "extra_headers": own} for own in headers] or [options] * len(requests)
+    return client.loop.run(_closed(client, requests, concurrency, each))
 
 
 def open_loop(
@@ -94,14 +102,16 @@ async def _send(client: Client, clock: _Clock, messages: Prompt, intended_s: flo
     return TimedProbe(probe, intended_s, clock.of(start) if start else tried_s)
 
 
-async def _closed(client: Client, requests: Sequence[Prompt], concurrency: int, options: Options) -> list[TimedProbe]:
+async def _closed(
+    client: Client, requests: Sequence[Prompt], concurrency: int, each: Sequence[Options]
+) -> list[TimedProbe]:
     clock = _Clock()
     found: dict[int, TimedProbe] = {}
     queue: Iterator[tuple[int, Prompt]] = iter(enumerate(requests))
 
     async def user() -> None:
         for index, messages in queue:
-            found[index] = await _send(client, clock, messages, clock.now(), options)
+            found[index] = await _send(client, clock, messages, clock.now(), each[index])
 
     async with asyncio.TaskGroup() as users:
         for _ in range(min(concurrency, len(requests))):

@@ -16,7 +16,10 @@ Prompt = Messages | TokenIds
 
 
 class Options(TypedDict, total=False):
-    """Options of a probe; `cache_salt` and `ignore_eos` are vLLM's own and sent only when given."""
+    """Options of a probe; `cache_salt` and `ignore_eos` are vLLM's own and sent only when given.
+
+    `extra_headers` go with the request beside the client's own.
+    """
 
     max_tokens: int
     temperature: float
@@ -24,6 +27,7 @@ class Options(TypedDict, total=False):
     cache_salt: str | None
     ignore_eos: bool
     extra_body: Mapping[str, Any] | None
+    extra_headers: Mapping[str, str] | None
 
 
 def body_of(max_tokens_field: str, **options: Unpack[Options]) -> dict[str, Any]:

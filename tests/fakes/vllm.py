@@ -66,7 +66,10 @@ class FakeVllm:
     def serve_forever(self) -> None:
         self._http.serve_forever()
 
-    def next_engine(self) -> Engine:
+    def engine_for(self, rank: str | None) -> Engine:
+        """Return the engine that a request asks for, else the next in turn."""
+        if rank is not None:
+            return self.engines[int(rank)]
         with self._lock:
             self._turn += 1
             return self.engines[(self._turn - 1) % len(self.engines)]
@@ -163,7 +166,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         wanted = int(body.get("max_tokens") or body.get("max_completion_tokens") or 16)
         count = wanted if body.get("ignore_eos") else min(wanted, 12)
-        engine = self.fake.next_engine()
+        engine = self.fake.engine_for(self.headers.get("X-data-parallel-rank"))
         with engine.hold(ids, body.get("cache_salt")) as cached:
             with engine.prefill:
                 scheduled = time.perf_counter()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
 
 import pytest
@@ -129,3 +131,13 @@ def test_a_profile_may_not_set_the_cache_itself(tmp_path: Path) -> None:
     path = profile(tmp_path, MODEL + "enable_prefix_caching: true\n")
     with pytest.raises(ParamsError, match="set by the arm"):
         load_arm(str(path), "on")
+
+
+def test_an_experiment_that_came_later_leaves_older_records_valid_where_it_is_off(tmp_path: Path) -> None:
+    off = load_params(profile(tmp_path, MODEL))
+    assert params_hash(off) == params_hash(load_params(profile(tmp_path, MODEL + "experiments: {affinity: false}\n")))
+    assert params_hash(load_params(profile(tmp_path, MODEL + "experiments: {affinity: {}}\n"))) != params_hash(off)
+    known = json.loads(off.model_dump_json())
+    del known["experiments"]["affinity"], known["report"]
+    text = json.dumps(known, sort_keys=True, ensure_ascii=False)
+    assert params_hash(off) == hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -108,3 +108,16 @@ def test_poisson_arrivals_are_seeded_and_have_their_rate():
 def test_an_empty_load_is_empty():
     with WireServer(stream()) as server, Client(server.url, "m") as client:
         assert closed_loop(client, [], 4) == [] and open_loop(client, [], []) == [] and poisson(0, 1.0, 0) == []
+
+
+def test_each_request_of_a_closed_loop_may_have_headers_of_its_own():
+    with WireServer(GOOD) as server, Client(server.url, "m") as client:
+        closed_loop(client, requests(3), 1, headers=[{"X-Rank": "1"}, None, {"X-Rank": "0"}])
+        client.probe(QUESTION, extra_headers={"X-Rank": "7"})
+    sent = [{k.lower(): v for k, v in r.headers.items()}.get("x-rank") for r in server.requests]
+    assert sent == ["1", None, "0", "7"]
+
+
+def test_as_many_headers_as_requests_are_wanted():
+    with Client("http://127.0.0.1:9", "m") as client, pytest.raises(ValueError, match="3 requests for 1"):
+        closed_loop(client, requests(3), 1, headers=[None])
