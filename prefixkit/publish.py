@@ -10,14 +10,14 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
 
 from prefixkit import paths
-from prefixkit.article.data import SETTINGS
+from prefixkit.article.data import SETTINGS, load, write_settings
 from prefixkit.errors import ParamsError, PrefixkitError, RenderError
 from prefixkit.export.placeholders import read_claims
 from prefixkit.params import ARMS, profile_name
@@ -69,18 +69,19 @@ def published(name: str) -> Path:
     return folder
 
 
-def render_published(name: str, lang: str | None = None) -> Path:
+def render_published(name: str, lang: str | None = None, compare: str | None = None) -> Path:
     """Render a published set again into report/out/NAME and return that folder."""
     folder, out = published(name), paths.OUT / name
     out.mkdir(parents=True, exist_ok=True)
     (out / ".rendered").unlink(missing_ok=True)  # a profile of that name must render its own results again
-    render_report(folder, out, lang=lang)
+    render_report(folder, out, lang=lang, compare=compare)
     return out
 
 
-def publish(name: str, profile: str, progress: Callable[[str], object] = print) -> Path:
+def publish(name: str, profile: str, progress: Callable[[str], object] = print, *, compare: str | None = None) -> Path:
     """Put the results of `profile` into report/published/NAME and return that folder.
 
+    `compare` names another published set to set beside them (default: report.compare of the stored settings).
     Raises PublishError for uncommitted changes, an arm that is not complete, or anything that looks like a key.
     """
     target, source = _target(name), paths.OUT / profile_name(profile)
@@ -94,6 +95,7 @@ def publish(name: str, profile: str, progress: Callable[[str], object] = print) 
         final = shown(target)
         scrub = Scrubber.here({str(stage): final, shown(stage): final})
         _stage(source, stage, records, scrub)
+        _keep_comparison(stage, name, compare)
         progress(f"rendering {profile} from the records to be published")
         render_report(stage, stage)
         _scrub_texts(stage, scrub)
@@ -163,6 +165,18 @@ def _stage(source: Path, stage: Path, records: dict[str, list[Record]], scrub: S
             (stage / file.name).write_text(scrub(file.read_text("utf-8")), "utf-8")
     for file in source.glob("*.log"):
         (stage / file.name).write_text(scrub.log(trimmed(file.read_text("utf-8", "replace"))), "utf-8")
+
+
+def _keep_comparison(stage: Path, name: str, compare: str | None) -> None:
+    """Store which run is set beside this one; whoever checks the set must have that run too."""
+    stored = load(stage).settings
+    wanted = compare or stored.compare
+    if wanted is None:
+        return
+    if wanted == name or not NAME.fullmatch(wanted) or not (paths.PUBLISHED / wanted).is_dir():
+        raise PublishError(f"{wanted} is not another published set, so nobody could check the comparison",
+                           "publish that run first, and name it: --compare NAME")  # fmt: skip
+    write_settings(stage, {**asdict(stored), "compare": wanted})
 
 
 def trimmed(log: str) -> str:

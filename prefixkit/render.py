@@ -23,10 +23,13 @@ def report_notebook(lang: str) -> Path:
     return paths.NOTEBOOKS / ("report.ipynb" if lang == "en" else f"report.{lang}.ipynb")
 
 
-def render_report(data: Path, out: Path, report: Report | None = None, *, lang: str | None = None) -> None:
+def render_report(
+    data: Path, out: Path, report: Report | None = None, *, lang: str | None = None, compare: str | None = None
+) -> None:
     """Write the article on the records in `data` to `out`: executed notebook, claims, figures, HTML, PDF.
 
-    `report` is stored beside the records; without it the stored one counts. `lang` overrides its language.
+    `report` is stored beside the records; without it the stored one counts. `lang` overrides its language,
+    `compare` the run that is set beside this one.
     Raises RenderError when only the PDF failed too; the HTML is there by then.
     """
     if report is not None:
@@ -34,7 +37,7 @@ def render_report(data: Path, out: Path, report: Report | None = None, *, lang: 
     settings = load(data).settings
     lang = lang or settings.lang
     executed = out / EXECUTED
-    parameters = {"data": shown(data), "out": shown(out), "lang": lang}
+    parameters = {"data": shown(data), "out": shown(out), "lang": lang, "compare": compare or ""}
     execute(report_notebook(lang), executed, parameters, show_output=False)
     _finish(executed, settings.title)
     export(executed, out)

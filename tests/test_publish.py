@@ -210,3 +210,12 @@ def test_claims_may_differ_in_the_last_digits_only() -> None:
     assert not same({"value": 1.0}, {"value": 1.001})
     assert not same({"value": None}, {"value": 0.0})
     assert same({"value": "text"}, {"value": "text"}) and not same({"value": "a"}, {"value": "b"})
+
+
+def test_a_run_set_beside_is_another_published_set_and_is_stored(project: Path) -> None:
+    publish.publish("earlier", "cpu", lambda _: None)
+    folder = publish.publish("later", "cpu", lambda _: None, compare="earlier")
+    assert json.loads((folder / "report.json").read_text())["compare"] == "earlier"
+    for odd in ("later", "none-such", str(project / "report/out/cpu")):
+        with pytest.raises(PublishError, match="not another published set"):
+            publish.publish("later", "cpu", lambda _: None, compare=odd)

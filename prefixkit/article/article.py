@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from IPython.display import Markdown, display
 
 from prefixkit.article import (
+    affinity,
     appendix,
+    beside,
     blocks,
     ceiling,
     checks,
@@ -57,12 +60,14 @@ SECTIONS: Mapping[str, Section] = {
     "ceiling": ceiling.SECTION,
     "conversation": conversation.SECTION,
     "load": under_load.SECTION,
+    "affinity": affinity.SECTION,
     "mutation": mutation.SECTION,
     "workload": workload.SECTION,
     "eviction": eviction.SECTION,
     "blocks": blocks.SECTION,
     "counters": counters.SECTION,
     "cloud": cloud.SECTION,
+    "beside": beside.SECTION,
     "reference": reference.SECTION,
 }
 
@@ -95,9 +100,14 @@ class Article:
         self.context = Context(data, self.claims, words(lang))
 
     @classmethod
-    def open(cls, data: str | Path, out: str | Path = "", lang: str = "") -> Article:
-        """Load the records of `data`, write claims.json to `out` (default: the same folder) and return the article."""
+    def open(cls, data: str | Path, out: str | Path = "", lang: str = "", compare: str = "") -> Article:
+        """Load the records of `data`, write claims.json to `out` (default: the same folder) and return the article.
+
+        `compare` names the run to set beside this one (default: report.compare).
+        """
         loaded = load(data)
+        if compare:
+            loaded = replace(loaded, settings=replace(loaded.settings, compare=compare))
         article = cls(loaded, resolve(out) if out else loaded.folder, language(lang, loaded))
         article.claims.write(article.out)
         carry_claims({name: claim.record() for name, claim in article.claims.items()})

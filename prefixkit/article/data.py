@@ -16,7 +16,7 @@ from prefixkit.records import Record, last, probes, read_records
 ORDER = ("off", "on", "cloud")
 SETTINGS = "report.json"
 EXPERIMENTS = (
-    "switch", "length", "conversation", "load", "mutation", "workload", "eviction", "blocks",
+    "switch", "length", "conversation", "load", "affinity", "mutation", "workload", "eviction", "blocks",
 )  # fmt: skip
 
 
@@ -82,6 +82,7 @@ class Settings:
     title: str | None = None
     show_prompts: bool = False
     control_margin: float = 0.05
+    compare: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

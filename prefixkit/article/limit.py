@@ -9,7 +9,7 @@ import pandas as pd
 
 from prefixkit.article.data import Data
 from prefixkit.article.parts import parts
-from prefixkit.article.section import Context, Section, Table
+from prefixkit.article.section import Context, Section, Table, joined
 from prefixkit.claims import Claims
 from prefixkit.figures import limit as figures
 from prefixkit.figures.style import Picture
@@ -27,12 +27,20 @@ def device(data: Data) -> Record | None:
     return found[-1] if found else None
 
 
+def cards(data: Data) -> int:
+    """Return how many devices work on one request: those of tensor parallel."""
+    arguments = (data.params.get("server") or {}).get("engine_args")
+    return int(arguments.get("tensor_parallel_size") or 1) if isinstance(arguments, dict) else 1
+
+
 def claim(data: Data, claims: Claims) -> None:
     """Make the claims of the rate, of the limit at each length, and of the slope's share of it."""
     record = device(data)
     source = "device record: bf16 product of random 8,192 x 8,192 matrices, median"
     claims.add("device_bf16_tflops", record["bf16_tflops"] if record else None, "TFLOP/s", source=source)
     claims.add("device_name", str(record["device"]) if record else None, "text", source="device record")
+    if cards(data) > 1:
+        claims.add("limit_devices", cards(data), "count", source="params: server.engine_args.tensor_parallel_size")
     shape = Shape(**record["shape"]) if record else None
     claims.add("model_parameters", shape.parameters if shape else None, "count",
                source="device record: shape, from the model's config.json")  # fmt: skip
@@ -40,7 +48,7 @@ def claim(data: Data, claims: Claims) -> None:
     for index, row in enumerate(rows, 1):
         assert record and shape
         engine = row.parts["engine"]
-        limit = shape.prefill_flops(row.tokens) / (record["bf16_tflops"] * RATE)
+        limit = shape.prefill_flops(row.tokens) / (record["bf16_tflops"] * RATE * cards(data))
         here = f"off: length cold, {row.tokens:.0f} tokens"
         claims.add(f"limit_{index}_tokens", row.tokens, "tokens", source=here)
         claims.add(f"limit_{index}_tflop", shape.prefill_flops(row.tokens) / 1e12, "TFLOP", source=f"{here}, counted")
@@ -74,7 +82,7 @@ def _slope(data: Data) -> float:
     assert record
     shape = Shape(**record["shape"])
     tokens = np.array([float(r["prompt_tokens"]) for r in data.probes("off", "length", "cold")])
-    limits = np.array([shape.prefill_flops(t) for t in tokens]) / (record["bf16_tflops"] * RATE)
+    limits = np.array([shape.prefill_flops(t) for t in tokens]) / (record["bf16_tflops"] * RATE * cards(data))
     return float(np.polyfit(tokens / 1000, limits, 1)[0])
 
 
@@ -97,7 +105,9 @@ def _table(ctx: Context) -> Table | None:
 
 
 def _sentences(ctx: Context) -> str:
-    return ctx.say("limit.shown" if ctx.has("limit_slope_share", "limit_longest_share") else "limit.none")
+    if not ctx.has("limit_slope_share", "limit_longest_share"):
+        return ctx.say("limit.none")
+    return joined(ctx.say("limit.shown"), ctx.say("limit.devices") if ctx.has("limit_devices") else "")
 
 
 SECTION = Section(claim, {"limit": _picture}, {"limit": _table}, {"limit": _sentences})

@@ -26,9 +26,10 @@ from prefixkit.export.svg import draw
 # Told apart with every common colour blindness, and without colour by their marks.
 COLOURS = {
     "off": "#D55E00", "on": "#0072B2", "cloud": "#44AA66", "control": "#222222", "reference": "#555555",
-    "predicted": "#333333", "cold": "#E69F00",
+    "predicted": "#333333", "cold": "#E69F00", "balanced": "#CC79A7", "sticky": "#117733",
 }  # fmt: skip
-MARKS = {"off": "o", "on": "s", "cloud": "^", "control": "D", "reference": "P", "predicted": "_", "cold": "v"}
+MARKS = {"off": "o", "on": "s", "cloud": "^", "control": "D", "reference": "P", "predicted": "_", "cold": "v",
+         "balanced": "X", "sticky": "p"}  # fmt: skip
 WIDTH, HEIGHT = 6.3, 3.7
 DPI = 200
 GREY = "#5f5f5f"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from prefixkit.article.data import write_settings
 from tests.fakes import records
 from tests.fakes.more_records import EVERY, eviction
 from tests.fakes.records import CORE, Arm, World
@@ -19,6 +20,8 @@ def _pair(folder: Path, experiments: tuple[records.Experiment, ...] = CORE, worl
 def everything(folder: Path) -> None:
     """Write a complete run of every experiment, cloud included."""
     records.complete(folder, EVERY)
+    records.complete(folder / "other", seed=1)
+    write_settings(folder, {"compare": str(folder / "other")})
 
 
 def core(folder: Path) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from prefixkit.article import compute, load
+from prefixkit.article.data import SETTINGS
 from prefixkit.claims import text
 from prefixkit.render import render_report
 
@@ -66,6 +67,13 @@ def test_the_named_claims_equal_plain_arithmetic_on_the_records(folder: Path) ->
         "switch_ttft_saved_ms": column(later, "ttft_ms").mean() - column(warm, "ttft_ms").mean(),
         "tpot_on_ms": ((column(everything, "e2e_ms") - column(everything, "ttft_ms")) / 63).mean(),
     }
+    for tokens in (32, 512):
+        whole = [{r["condition"]["question"]: r["e2e_ms"] for r in probes(rows, "outputs", phase)
+                  if r["completion_tokens"] == tokens} for rows, phase in ((off, "cold"), (on, "warm"))]  # fmt: skip
+        both = np.array([[side[question] for side in whole] for question in sorted(whole[0])])
+        expected[f"answer_{tokens}_measured_saved_ms"] = (both[:, 0] - both[:, 1]).mean()
+        expected[f"answer_{tokens}_measured_reduction"] = 1 - both[:, 1].mean() / both[:, 0].mean()
+        expected[f"answer_{tokens}_measured_n"] = len(both)
     for name, value in expected.items():
         # Means by length have the linear change over the run taken out, which plain means keep.
         near = 1e-3 if name == "ttft_reduction_longest" else 1e-6
@@ -84,6 +92,7 @@ def test_published_gzipped_records_give_the_same_claims(folder: Path, tmp_path: 
 
     for file in folder.glob("*.jsonl"):
         (tmp_path / f"{file.name}.gz").write_bytes(gzip.compress(file.read_bytes()))
+    (tmp_path / SETTINGS).write_bytes((folder / SETTINGS).read_bytes())
     plain, zipped = compute(load(folder)), compute(load(tmp_path))
     assert {n: c.record() for n, c in plain.items()} == {n: c.record() for n, c in zipped.items()}
 

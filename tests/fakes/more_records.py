@@ -20,11 +20,11 @@ def outputs(arm: Arm, *, lengths: tuple[int, ...] = (1, 32, 512)) -> None:
         arm.cell("outputs/r0")
 
 
-def conversation(arm: Arm, *, turns: int = 5) -> None:
-    """Hold one conversation of each mode."""
+def conversation(arm: Arm, *, turns: int = 5, rounds: int = 1) -> None:
+    """Hold a conversation of each mode in each round."""
     with arm.counted("conversation"):
-        for mode in ("growing", "fixed", "rewritten"):
-            cell, before = f"conversation/{mode}/r1", 0
+        for number, mode in ((n, mode) for n in range(1, rounds + 1) for mode in ("growing", "fixed", "rewritten")):
+            cell, before = f"conversation/{mode}/r{number}", 0
             for turn in range(1, turns + 1):
                 history = 0 if mode == "fixed" else (turn - 1) * 55
                 prompt = 1060 + history
@@ -33,7 +33,7 @@ def conversation(arm: Arm, *, turns: int = 5) -> None:
                     shared = max(1024, before - 90)
                 cached = arm.floor(shared, prompt) if turn > 1 else 0
                 on = arm.name == "on"
-                condition = {"mode": mode, "round": 1, "turn": turn, "history_tokens": history,
+                condition = {"mode": mode, "round": number, "turn": turn, "history_tokens": history,
                              "predicted_cached_tokens": cached if on else 0, "reply_as_generated": True}  # fmt: skip
                 phase = "warm" if on and turn > 1 else "cold"
                 arm.probe("conversation", phase, prompt, cached, tokens=32, cell=cell, condition=condition)
@@ -89,6 +89,39 @@ def load(arm: Arm) -> None:
                     r["ttft_ms"] = round(r["ttft_ms"] * (1 + 0.4 * (level - 1)), 3)
                     r["e2e_ms"] = r["ttft_ms"] + 100
             arm.cell(cell)
+
+
+def affinity(arm: Arm, *, rounds: int = 3, engines: int = 2) -> None:
+    """Ask for three prefixes on several engines that take turns, and with a client that keeps to one; arm on only."""
+    if arm.name != "on":
+        arm.append("skip", experiment="affinity", reason="measured on arm on only")
+        return
+    arm.records[0]["engines"] = engines
+    for number in range(rounds):
+        for users in (1, 4):
+            for routing in ("balanced", "sticky"):
+                cell, turn, seen = f"affinity/{routing}/{users}/r{number}", 0, set[tuple[int, int]]()
+                with arm.counted("affinity", f"{routing}/{users}", round=number):
+                    for position in range(12):
+                        prefix, request = position % 3, position // 3 + 1
+                        engine = prefix % engines if routing == "sticky" else turn % engines
+                        turn += 1 + (position % 5 == 0)
+                        cached = arm.floor(1024, 1060) if (engine, prefix) in seen else 0
+                        seen.add((engine, prefix))
+                        condition = {
+                            "routing": routing, "concurrency": users, "round": number, "position": position + 1,
+                            "prefix": prefix, "request": request, "engine": engine if routing == "sticky" else None,
+                            "predicted_cached_tokens": None,
+                        }  # fmt: skip
+                        arm.probe("affinity", "load" if users > 1 else "warm" if request > 1 else "cold", 1060, cached,
+                                  cell=cell, condition=condition, target_tokens=1024)  # fmt: skip
+                arm.cell(cell)
+    for r in arm.records:
+        if r["record"] == "counters":
+            queries, hits, rate = r["queries"], r["hits"], r["hit_rate"]
+            half = {"queries": queries // 2, "hits": hits // 2, "hit_rate": rate}
+            rest = {"queries": queries - queries // 2, "hits": hits - hits // 2, "hit_rate": rate}
+            r["per_engine"] = {"0": half, "1": rest}
 
 
 def workload(arm: Arm, *, requests: int = 30) -> None:
@@ -182,4 +215,6 @@ def _run(arm: Arm) -> dict[str, Any]:
     return {k: v for k, v in arm.records[0].items() if k not in ("record", "schema", "arm", "profile", "at")}
 
 
-EVERY: tuple[Experiment, ...] = (*CORE, outputs, conversation, load, mutation, workload, frontend, eviction, blocks)
+EVERY: tuple[Experiment, ...] = (
+    *CORE, outputs, conversation, load, affinity, mutation, workload, frontend, eviction, blocks
+)  # fmt: skip

@@ -1,0 +1,62 @@
+"""Several engines in the article: sums over engines, pairs of routings, and nothing where there is one engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from prefixkit.article import Data, compute, load
+from prefixkit.article.affinity import SECTION, requests
+from tests.article.test_sections import context
+from tests.fakes import records
+from tests.fakes.more_records import affinity
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("engines")
+    experiments = (records.switch, records.length, affinity)
+    return records.write(path, *(records.local(name, experiments) for name in ("off", "on")))
+
+
+@pytest.fixture(scope="module")
+def data(folder: Path) -> Data:
+    return load(folder)
+
+
+def test_engines_add_up_to_the_total_and_to_what_requests_report(data: Data) -> None:
+    claims = compute(data)
+    for key in ("affinity_balanced_1", "affinity_sticky_4", "engines_switch", "engines_length"):
+        for part in ("queries", "hits"):
+            parts = [claims.number(f"{key}_engine_{engine}_{part}") for engine in "01"]
+            assert sum(p for p in parts if p is not None) == claims.number(f"{key}_total_{part}")
+        assert claims.number(f"{key}_cached") == claims.number(f"{key}_total_hits")
+
+
+def test_the_gain_is_the_mean_over_pairs_of_one_place(data: Data) -> None:
+    rows = requests(data)
+    sides = {r: rows[(rows["users"] == 1) & (rows["routing"] == r)].sort_values(["round", "position"])
+             for r in ("balanced", "sticky")}  # fmt: skip
+    apart = sides["balanced"]["ttft_ms"].to_numpy() - sides["sticky"]["ttft_ms"].to_numpy()
+    claim = compute(data)["affinity_saved_1_ms"]
+    assert claim.value == pytest.approx(apart.mean())
+    assert claim.ci and claim.ci[0] > 0
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_each_engine_has_a_row_and_all_have_one(folder: Path, lang: str) -> None:
+    ctx = context(folder, lang)
+    table = SECTION.tables["affinity"](ctx)
+    assert table and len(table.rows) == 4 * 3
+    engines = SECTION.tables["engines"](ctx)
+    assert engines and len(engines.rows) == 2 * 3
+    assert "@fig-affinity" in SECTION.sentences["affinity"](ctx)
+    assert "@tbl-engines" in SECTION.sentences["affinity"](ctx)
+
+
+def test_one_engine_makes_no_claims(tmp_path: Path) -> None:
+    records.write(tmp_path, *(records.local(name) for name in ("off", "on")))
+    claims = compute(load(tmp_path))
+    assert not [name for name in claims if name.startswith(("engines", "affinity"))]
+    assert "not measured" in SECTION.sentences["affinity"](context(tmp_path))
