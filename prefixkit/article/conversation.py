@@ -5,28 +5,30 @@ from __future__ import annotations
 import pandas as pd
 
 from prefixkit.article.data import Data
-from prefixkit.article.estimates import mean, unpaired
+from prefixkit.article.estimates import mean
 from prefixkit.article.section import Context, Section, Table, joined
 from prefixkit.claims import Claims
 from prefixkit.figures import conversation as figures
 from prefixkit.figures.style import Picture
+from prefixkit.stats import mean_estimate, paired_reduction
+from prefixkit.stats.clusters import Units, units
 
 ARMS = ("off", "on")
 NAME = "conversation"
 
 
 def turns(data: Data) -> pd.DataFrame:
-    """Return each answered turn: arm, mode, turn, ttft_ms, prompt_tokens, cached_tokens, predicted."""
+    """Return each answered turn: arm, mode, round, turn, ttft_ms, prompt_tokens, cached_tokens, predicted."""
     rows = []
     for arm in ARMS:
         for r in data.probes(arm, NAME):
             c = r.get("condition") or {}
             if c.get("turn") is not None:
                 tokens = {key: r.get(key) for key in ("prompt_tokens", "cached_tokens")}
-                place = {"arm": arm, "mode": str(c.get("mode")), "turn": int(c["turn"])}
+                place = {"arm": arm, "mode": str(c.get("mode")), "round": str(c.get("round")), "turn": int(c["turn"])}
                 predicted = c.get("predicted_cached_tokens")
                 rows.append({**place, **tokens, "ttft_ms": float(r["ttft_ms"]), "predicted": predicted})
-    columns = ["arm", "mode", "turn", "ttft_ms", "prompt_tokens", "cached_tokens", "predicted"]
+    columns = ["arm", "mode", "round", "turn", "ttft_ms", "prompt_tokens", "cached_tokens", "predicted"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -51,17 +53,28 @@ def claim(data: Data, claims: Claims) -> None:
                 claims.add(f"{key}_{name}_tokens", mean(values).value, "tokens",
                            source=f"on: conversation {mode}, turn {turn}, mean {name} tokens")  # fmt: skip
         later = own[own["turn"] > 1]
-        off, on = (list(later[later["arm"] == arm]["ttft_ms"]) for arm in ARMS)
-        source = f"off, on: conversation {mode}, turns 2 and later, ttft_ms"
-        claims.estimate(f"conversation_{mode}_saved_ms", unpaired(off, on), "ms", source)
-        reduction = 1 - mean(on).value / mean(off).value if off and on else None  # type: ignore[operator]
-        claims.add(f"conversation_{mode}_reduction", reduction, "fraction", source=source)
+        pairs = paired(rows, mode)
+        each = "conversation" if pairs.grouped else "turn"
+        source = f"off, on: conversation {mode}, turns 2 and later, ttft_ms, pairs of the same turn; one value a {each}"
+        claims.estimate(f"conversation_{mode}_saved_ms", mean_estimate(pairs.off - pairs.on), "ms", source)
+        claims.estimate(f"conversation_{mode}_reduction", paired_reduction(pairs.on, pairs.off), "fraction", source)
+        claims.add(f"conversation_{mode}_rounds", pairs.groups or None, "count", source=source)
         hits = later[(later["arm"] == "on") & later["cached_tokens"].notna()]
         rate = hits["cached_tokens"].sum() / hits["prompt_tokens"].sum() if len(hits) else None
         claims.add(
             f"conversation_{mode}_hit_rate", rate, "fraction", source=f"on: conversation {mode}, turns 2 and later"
         )
     _exactness(rows, claims)
+
+
+def paired(rows: pd.DataFrame, mode: str) -> Units:
+    """Return off and on of the turns after the first of one mode, paired by conversation and turn."""
+    own = rows[(rows["mode"] == mode) & (rows["turn"] > 1)]
+    off, on = (
+        dict(zip(zip(side["round"], side["turn"], strict=True), side["ttft_ms"], strict=True))
+        for side in (own[own["arm"] == arm] for arm in ARMS)
+    )
+    return units(off, on)
 
 
 def _exactness(rows: pd.DataFrame, claims: Claims) -> None:
@@ -92,16 +105,19 @@ def _sentences(ctx: Context) -> str:
     rows = turns(ctx.data)
     if rows.empty:
         return ctx.say("conversation.none")
-    said = []
+    said, grouped = [], []
     for mode in _modes(rows):
         if not ctx.has(f"conversation_{mode}_saved_ms"):
             continue
         saved = ctx.claims[f"conversation_{mode}_saved_ms"].ci or (0.0, 0.0)
         verdict = "helped" if saved[0] > 0 else "hurt" if saved[1] < 0 else "unclear"
+        grouped.append(paired(rows, mode).grouped)
         cell = {c: ctx.cell(f"conversation_{mode}_{c}") for c in ("reduction", "hit_rate")}
         spread = ctx.ci(f"conversation_{mode}_saved_ms")
         said.append(ctx.say(f"conversation.{verdict}", mode=ctx.words(f"mode.{mode}"), saved=spread, **cell))
-    if not said:
+    if said:
+        said.append(ctx.say("conversation.by_conversation" if all(grouped) else "conversation.by_turn"))
+    else:
         said.append(ctx.say("conversation.one_arm"))
     if ctx.has("conversation_as_predicted"):
         exact = ctx.number("conversation_as_predicted") == 1

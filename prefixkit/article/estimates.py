@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from prefixkit.stats.estimate import Estimate, missing
-from prefixkit.stats.ratio import mean_estimate, paired_reduction, welch_difference
+from prefixkit.stats.ratio import mean_estimate, paired_reduction
 
 
 def mean(values: Sequence[float], unit: str = "ms") -> Estimate:
@@ -26,8 +26,3 @@ def ratio_of_means(pairs: Sequence[tuple[float, float]]) -> Estimate:
         return missing("empty", "No pairs.", unit="fraction")
     first, second = (np.array(side, dtype=float) for side in zip(*pairs, strict=True))
     return paired_reduction(second, first)
-
-
-def unpaired(first: Sequence[float], second: Sequence[float], unit: str = "ms") -> Estimate:
-    """Return mean(first) - mean(second) with Welch's interval."""
-    return welch_difference(np.array(first, dtype=float), np.array(second, dtype=float), unit)

@@ -12,7 +12,7 @@ from prefixkit.params.models import Switch
 from prefixkit.prompts import chat
 
 NAME = "outputs"
-ANSWERS = 3
+ANSWERS = 5
 
 
 def cell_name(repeat: int) -> str:

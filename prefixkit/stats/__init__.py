@@ -18,7 +18,7 @@ from prefixkit.stats.lines import Fit, LengthSaving, fit
 from prefixkit.stats.pooled import Pooled, pooled
 from prefixkit.stats.precision import Repeats, narrow_enough, repeats_needed
 from prefixkit.stats.quantiles import quantile, quantile_difference, quantiles
-from prefixkit.stats.ratio import mean_estimate, paired_reduction, welch_difference
+from prefixkit.stats.ratio import mean_estimate, paired_reduction
 from prefixkit.stats.reanalysis import Reanalysis, reanalyse
 from prefixkit.stats.saving import EndToEnd, Tpot, end_to_end, tpot_test
 from prefixkit.stats.steps import Steps, server_steps, steps
@@ -69,7 +69,6 @@ __all__ = [
     "steps",
     "tpot_test",
     "ttft_parts",
-    "welch_difference",
     "why_no_gain",
     "worth",
 ]

@@ -6,11 +6,12 @@ import numpy as np
 from scipy import special
 
 from prefixkit.stats.estimate import Estimate, Verdict, missing
-from prefixkit.stats.regression import Regression, regress
+from prefixkit.stats.regression import regress
 from prefixkit.stats.rows import Floats, Rows
 
 ADJUST_FROM = 10
 MAX_INFLATION = 1.5
+MAX_LENGTHS = 60
 ALPHA = 0.05
 
 
@@ -53,20 +54,22 @@ def inflation(rows: Rows) -> float:
     return float(x @ x) / left if left > 1e-9 * float(x @ x) else float("inf")
 
 
-def drift_effect(rows: Rows, adjusted: Regression | None = None) -> Estimate:
+def drift_effect(rows: Rows) -> Estimate:
     """Estimate how much TTFT changed from the first to the last request at equal length, in ms.
 
-    `adjusted` is the line's own regression where it already holds the run-order terms.
+    Where lengths are repeated each has a mean of its own: what a straight line misses is then not taken for noise.
     """
     if rows.n < ADJUST_FROM:
         return missing("not-estimable", f"{rows.n} requests are too few to see drift.", n=rows.n, unit="ms")
-    if adjusted is None and inflation(rows) > MAX_INFLATION:
+    if inflation(rows) > MAX_INFLATION:
         note = "The requests come in order of length: drift cannot be told from slope."
         return missing("confounded", note, n=rows.n, unit="ms")
-    model = adjusted or regress(rows.ttft_ms, np.column_stack([rows.tokens, order_terms(rows)]), scale_by=rows.tokens)
+    free = rows.lengths <= MAX_LENGTHS and rows.n >= 2 * rows.lengths + 2
+    level = length_dummies(rows) if free else rows.tokens[:, None]
+    model = regress(rows.ttft_ms, np.column_stack([level, order_terms(rows)]), scale_by=rows.tokens)
     if model.exact:
         return missing("exact", "No noise to judge drift by.", n=rows.n, unit="ms")
-    found = model.coefficient(1).estimate(n=rows.n, unit="ms", method=model.method)
+    found = model.coefficient(level.shape[1]).estimate(n=rows.n, unit="ms", method=model.method)
     share = abs(found.value or 0.0) / rows.ttft_ms.mean()
     note = f"TTFT changed by {share:.1%} of its mean over the run." if found.excludes(0) else "No drift seen."
     return Estimate(found.value, found.low, found.high, found.n, found.unit, found.method, "ok", note)
@@ -98,8 +101,9 @@ def lack_of_fit(rows: Rows, trend: Floats | None) -> Verdict:
     weights = 1 / _length_deviation(rows)
     tail = np.zeros((rows.n, 0)) if trend is None else trend
     line = np.column_stack([np.ones(rows.n), rows.tokens / 1000, tail])
-    cells = np.column_stack([np.eye(groups)[rows.length], tail])
-    rss_line, rss_cells = (_weighted_rss(rows.ttft_ms, m, weights) for m in (line, cells))
+    rss_line = _weighted_rss(rows.ttft_ms, line, weights)
+    level = _within(rows, rows.ttft_ms[:, None], weights)[:, 0]
+    rss_cells = _weighted_rss(level, _within(rows, tail, weights), weights)
     if rss_cells <= 1e-18 * float((weights * rows.ttft_ms) @ (weights * rows.ttft_ms)):
         return Verdict("not tested", n=rows.n, status="not-estimable", note="Repeats are equal: no noise to test with.")
     f = max(0.0, (rss_line - rss_cells) / (groups - 2) / (rss_cells / free))
@@ -113,6 +117,11 @@ def order_terms(rows: Rows) -> Floats:
     return np.column_stack([rows.order, rows.order * (rows.tokens - rows.tokens.mean()) / 1000])
 
 
+def length_dummies(rows: Rows) -> Floats:
+    """Return a column for each length but the first: 1 where a request has it."""
+    return np.eye(rows.lengths)[rows.length][:, 1:]
+
+
 def _length_deviation(rows: Rows) -> Floats:
     """Return each row's noise by a straight line in length through the spread within lengths."""
     means = np.bincount(rows.length, rows.ttft_ms) / rows.repeats
@@ -124,6 +133,14 @@ def _length_deviation(rows: Rows) -> Floats:
     spread = float((x - x.mean()) @ (x - x.mean()))
     slope = float((x - x.mean()) @ size) / spread if spread > 0 else 0.0
     return np.asarray(np.maximum(mean + slope * (rows.tokens - x.mean()), 0.2 * mean + 1e-12))
+
+
+def _within(rows: Rows, columns: Floats, weights: Floats) -> Floats:
+    """Return the columns less their weighted mean of each length, which frees every length's level."""
+    share = weights**2
+    total = np.bincount(rows.length, share)
+    means = [np.bincount(rows.length, share * column) / total for column in columns.T]
+    return np.column_stack([columns[:, :0], *(c - m[rows.length] for c, m in zip(columns.T, means, strict=True))])
 
 
 def _weighted_rss(y: Floats, design: Floats, weights: Floats) -> float:

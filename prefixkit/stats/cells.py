@@ -6,14 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prefixkit.stats.adequacy import order_terms
+from prefixkit.stats.adequacy import MAX_LENGTHS, length_dummies, order_terms
 from prefixkit.stats.estimate import Estimate, missing
 from prefixkit.stats.line import Line
 from prefixkit.stats.ratio import mean_contrast, mean_estimate
 from prefixkit.stats.regression import Contrast, Regression, combine, regress
 from prefixkit.stats.rows import Rows
-
-MAX_LENGTHS = 60
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,7 +67,7 @@ def cells(line: Line) -> Cells | None:
         return None
     if not line.trend or rows.lengths > MAX_LENGTHS or rows.n <= rows.lengths + line.trend:
         return Cells(rows, 0, None)
-    columns = np.column_stack([np.eye(rows.lengths)[rows.length][:, 1:], order_terms(rows)])
+    columns = np.column_stack([length_dummies(rows), order_terms(rows)])
     model = regress(rows.ttft_ms, columns, scale_by=rows.tokens)
     return Cells(rows, 0, None) if model.exact else Cells(rows, line.trend, model)
 

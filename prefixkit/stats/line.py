@@ -153,7 +153,7 @@ def fit_line(rows: Rows, arm: str, phase: str) -> Line:
     return Line(
         arm, phase, status, note, rows.n, rows.dropped, slope, _judged_intercept(level, bend, bend_p, misfit, rows),
         r2=float(plain), lack_of_fit=misfit, curvature=bend,
-        drift=drift_effect(rows, model if k else None), rows=rows, regression=model, trend=k,
+        drift=drift_effect(rows), rows=rows, regression=model, trend=k,
     )  # fmt: skip
 
 
@@ -165,7 +165,7 @@ def _no_line(rows: Rows, arm: str, phase: str) -> tuple[str, str, float | None] 
         if lost:
             return "empty", f"Arm {arm} has no usable {phase} request (left out: {lost}).", None
         return "empty", f"Arm {arm} has no {phase} request of experiment length.", None
-    if rows.lengths < 2:
+    if rows.lengths < 2 or np.ptp(rows.tokens) == 0:
         return "one-length", f"All {rows.n} {phase} requests of arm {arm} have one prompt length: no slope.", None
     if rows.n == 2:
         slope = float((rows.ttft_ms[1] - rows.ttft_ms[0]) / (rows.tokens[1] - rows.tokens[0])) * PER_1K

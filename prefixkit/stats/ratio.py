@@ -55,20 +55,6 @@ def paired_reduction(on: Floats, off: Floats) -> Estimate:
     return reduction(a, b, n=n, covariance=shared, df=n - 1.0, method=f"Fieller of {n} pairs, t({n - 1})")
 
 
-def welch_difference(a: Floats, b: Floats, unit: str = "ms") -> Estimate:
-    """Return `mean(a) - mean(b)` of independent samples."""
-    n = len(a) + len(b)
-    if not len(a) or not len(b):
-        return missing("empty", "One side has no values.", n=n, unit=unit)
-    value = float(a.mean() - b.mean())
-    ca, cb = mean_contrast(a), mean_contrast(b)
-    if ca is None or cb is None:
-        note = "One side has a single value or equal values: no interval."
-        return missing("single-repeat", note, n=n, unit=unit, value=value)
-    difference = ca.minus(cb)
-    return difference.estimate(n=n, unit=unit, method=f"Welch, t({difference.df:.1f})")
-
-
 def mean_estimate(values: Floats, unit: str = "ms") -> Estimate:
     """Return the mean with a t interval."""
     if not len(values):

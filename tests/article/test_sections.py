@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,8 @@ from prefixkit.claims import Claims
 from prefixkit.words import slots, words
 from tests.article.conftest import CASES
 from tests.fakes import records
+from tests.fakes.more_records import conversation, outputs
+from tests.fakes.records import switch
 
 
 @lru_cache(maxsize=32)
@@ -124,6 +126,52 @@ def test_a_partly_measured_arm_is_called_that(tmp_path: Path, end: str | None) -
 
 def test_an_arm_that_was_refused_says_why(case: Callable[[str], Path]) -> None:
     assert "the server says enable\\_prefix\\_caching\\=False" in said(context(case("on_refused")))
+
+
+@pytest.mark.parametrize(
+    ("lang", "beside", "lacking"), [("en", "(n = 3)", "not measured"), ("zh", "（n = 3）", "没有实测")]
+)
+def test_whole_answers_that_were_measured_stand_beside_the_prediction(
+    tmp_path: Path, lang: str, beside: str, lacking: str
+) -> None:
+    asked = (switch, partial(outputs, lengths=(8, 32)))
+    records.write(tmp_path, *(records.local(name, asked) for name in ("off", "on")))
+    ctx = context(tmp_path, lang)
+    text = SECTIONS["output"].sentences["output"](ctx)
+    assert text.count(beside) == 2
+    assert text.count("n = 7") == 1  # the 64 tokens of the questions
+    assert lacking in text and "`switch.outputs: [512]`" in text
+    table = SECTIONS["output"].tables["output"](ctx)
+    assert table
+    rows = {row[0]: dict(zip(table.heads, row, strict=True)) for row in table.rows}
+    assert list(rows) == ["1", "8", "32", "64", "512"]
+    for tokens in ("8", "32"):
+        for head in ("predicted_saved", "measured_saved", "predicted_reduction", "measured_reduction"):
+            assert re.fullmatch(r"[\d.,−%]+ \(.+\)", rows[tokens][head]), head
+        assert rows[tokens]["n"] == "3"
+    assert rows["512"]["measured_saved"] == rows["512"]["n"] == "–"
+    picture = SECTIONS["output"].figures["output"](ctx)
+    assert picture
+    seen = picture.data[picture.data["layer"] == "measured"]
+    assert sorted(seen["tokens"]) == [8, 32, 64] and seen["low"].notna().all()
+
+
+def test_without_whole_answers_it_says_how_to_have_them(case: Callable[[str], Path]) -> None:
+    text = SECTIONS["output"].sentences["output"](context(case("core")))
+    assert "Whole answers of 32, 512 tokens were not measured, only predicted" in text
+    assert "`switch.outputs: [32, 512]`" in text
+
+
+@pytest.mark.parametrize(("rounds", "said"), [(1, "take turns as independent"), (4, "each conversation as one value")])
+def test_it_says_what_the_interval_of_a_conversation_takes_as_independent(
+    tmp_path: Path, rounds: int, said: str
+) -> None:
+    records.write(tmp_path, *(records.local(name, (partial(conversation, rounds=rounds),)) for name in ("off", "on")))
+    ctx = context(tmp_path)
+    assert SECTIONS["conversation"].sentences["conversation"](ctx).count(said) == 1
+    claim = ctx.claims["conversation_growing_reduction"]
+    assert claim.ci and 0 < claim.ci[0] < float(claim.value or 0) < claim.ci[1] < 1
+    assert ctx.number("conversation_growing_rounds") == rounds
 
 
 def test_text_from_servers_and_models_is_not_markup(tmp_path: Path) -> None:
