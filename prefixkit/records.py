@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,13 +34,13 @@ def iso(moment: datetime) -> str:
 def read_records(path: str | Path) -> list[Record]:
     """Return the records of a `.jsonl` or `.jsonl.gz` file.
 
-    A last line that was cut off by a kill is left out; any other line that is not a JSON object raises RecordsError.
+    A last record that was cut off by a kill is left out; any other line that is not a JSON object raises RecordsError.
     """
     path = Path(path)
     try:
         raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        lines = raw.decode("utf-8", errors="replace").split("\n")
-    except (OSError, EOFError, gzip.BadGzipFile) as error:
+        lines = raw.decode("utf-8-sig", errors="replace").split("\n")
+    except (OSError, EOFError, zlib.error) as error:
         raise RecordsError(
             f"{path}: cannot be read ({error})", "give a record file, ARM.jsonl or ARM.jsonl.gz"
         ) from None
@@ -49,8 +50,8 @@ def read_records(path: str | Path) -> list[Record]:
             continue
         try:
             record = json.loads(line)
-        except json.JSONDecodeError:
-            if number == len(lines):
+        except (ValueError, RecursionError):  # ValueError also where a number has thousands of digits
+            if number == len(lines) and line.startswith("{"):
                 break
             raise RecordsError(f"{path}: line {number} is not JSON", "delete or mend that line") from None
         if not isinstance(record, dict):

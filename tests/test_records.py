@@ -54,9 +54,32 @@ def test_gzipped_records_read_the_same(tmp_path: Path) -> None:
     path = tmp_path / "on.jsonl.gz"
     path.write_bytes(gzip.compress(b'{"record": "run"}\n'))
     assert read_records(path) == [{"record": "run"}]
-    path.write_bytes(b"not gzip")
-    with pytest.raises(RecordsError, match="cannot be read"):
+    whole = gzip.compress(b'{"record": "run"}\n')
+    for broken in (b"not gzip", whole[:-9], whole[:10] + b"\xff" * 40):
+        path.write_bytes(broken)
+        with pytest.raises(RecordsError, match="cannot be read"):
+            read_records(path)
+
+
+@pytest.mark.parametrize("line", ["9" * 5000, "[" * 100_000, '{"n": ' + "9" * 5000 + "}"], ids=["digits", "deep", "n"])
+def test_what_json_cannot_hold_is_an_error_with_its_number(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "on.jsonl"
+    path.write_text(line + '\n{"record": "end"}\n')
+    with pytest.raises(RecordsError, match="line 1 is not JSON"):
         read_records(path)
+
+
+def test_a_file_that_holds_something_else_is_no_record_cut_off(tmp_path: Path) -> None:
+    path = tmp_path / "on.jsonl"
+    path.write_text("model: {name: m}")
+    with pytest.raises(RecordsError, match="line 1 is not JSON"):
+        read_records(path)
+
+
+def test_a_mark_of_byte_order_is_no_part_of_the_records(tmp_path: Path) -> None:
+    path = tmp_path / "on.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + b'{"record": "run"}\n')
+    assert read_records(path) == [{"record": "run"}]
 
 
 def test_no_value_that_json_lacks_is_ever_written(tmp_path: Path) -> None:

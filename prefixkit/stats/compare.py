@@ -10,6 +10,7 @@ from prefixkit.stats.estimate import Estimate, missing
 from prefixkit.stats.line import Line
 from prefixkit.stats.lines import Fit, fit
 from prefixkit.stats.regression import Contrast
+from prefixkit.stats.rows import nested
 
 ALPHA = 0.05
 
@@ -74,10 +75,8 @@ def run_facts(records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     for record in records:
         if record.get("record") != "run" or record.get("experiment"):
             continue
-        model = record.get("model") or {}
-        engine = ((record.get("params") or {}).get("server") or {}).get("engine_args")
-        dtype = record.get("dtype") or (engine.get("dtype") if isinstance(engine, Mapping) else None)
-        seen = {"model": model.get("name"), "weights": model.get("weights"), "dtype": dtype}
+        dtype = record.get("dtype") or nested(record, "params", "server", "engine_args", "dtype")
+        seen = {"model": nested(record, "model", "name"), "weights": nested(record, "model", "weights"), "dtype": dtype}
         seen |= {key: record.get(key) for key in ("block_size", *SHOWN)}
         facts |= {key: value for key, value in seen.items() if value is not None}
     return facts

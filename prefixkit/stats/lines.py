@@ -114,6 +114,8 @@ def fit(records: Iterable[Mapping[str, Any]]) -> Fit:
     lines = {name: fit_line(rows.get(key, make_rows([])), *key) for name, key in LINES.items()}
     on, off = lines["on"], lines["off"]
     dropped = {f"{arm} {phase}".strip(): r.dropped for (arm, phase), r in sorted(rows.items()) if r.dropped}
+    used = set(LINES.values())
+    unused = {f"{arm} {phase}": r.n for (arm, phase), r in sorted(rows.items()) if r.n and (arm, phase) not in used}
     return Fit(
         on=on, off=off, control=lines["control"], cold=lines["cold"],
         slope_reduction=slope_reduction(on, off),
@@ -121,7 +123,7 @@ def fit(records: Iterable[Mapping[str, Any]]) -> Fit:
         intercept_difference=line_difference(off, on, 0.0),
         by_length=by_length(on, off),
         dropped=dropped,
-        notes=tuple(notes(records, lines, dropped)),
+        notes=tuple(notes(records, lines, dropped, unused)),
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ QUESTION_TOKENS = 128
 
 
 def notes(
-    records: list[Mapping[str, Any]], lines: dict[str, Line], dropped: dict[str, dict[str, int]]
+    records: list[Mapping[str, Any]], lines: dict[str, Line], dropped: dict[str, dict[str, int]], unused: dict[str, int]
 ) -> Iterable[str]:
     """Yield the sentences that qualify a fit: statuses, drift, curvature, warm starts, labels, what was left out."""
     for name in ("off", "on", "control"):
@@ -29,13 +29,21 @@ def notes(
     yield from _doubts(lines)
     yield from _nominal(lines)
     for key, reasons in dropped.items():
-        yield f"left out of {key}: " + ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items())) + "."
-    profiles = sorted({str(r["profile"]) for r in records if r.get("profile")})
+        said = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
+        yield f"left out of {_plain(key)}: {said}."
+    if unused:
+        yield "In no line: " + ", ".join(f"{count} {_plain(name)}" for name, count in unused.items()) + "."
+    profiles = sorted({_plain(r["profile"]) for r in records if r.get("profile")})
     if len(profiles) > 1:
         yield f"Records of several profiles are fitted together: {', '.join(profiles)}."
     newer = sorted({str(r["schema"]) for r in records if isinstance(r.get("schema"), int) and r["schema"] > SCHEMA})
     if newer:
         yield f"Records of schema {', '.join(newer)} are newer than this package reads (schema {SCHEMA})."
+
+
+def _plain(value: object) -> str:
+    """Return text from a record as one printable line."""
+    return "".join(c if c.isprintable() else "?" for c in str(value))
 
 
 def _nominal(lines: dict[str, Line]) -> Iterable[str]:

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 PHASES = {"cold", "warm", "control"}
 IMPOSSIBLE = 1e9  # tokens, or ms: eleven days
+MAX_TARGETS = 200
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,8 +54,8 @@ class Rows:
 
 
 def real(value: Any) -> float | None:
-    """Return a finite number as float, anything else (null, text, booleans, NaN) as None."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    """Return a finite number as float (numpy's too), anything else (null, text, booleans, NaN) as None."""
+    if isinstance(value, bool) or not isinstance(value, Real):
         return None
     try:
         number = float(value)
@@ -66,6 +68,14 @@ def condition(probe: Mapping[str, Any], name: str) -> Any:
     """Return one field of a probe's condition, None where there is none."""
     found = probe.get("condition")
     return found.get(name) if isinstance(found, Mapping) else None
+
+
+def nested(record: Mapping[str, Any], *keys: str) -> Any:
+    """Return what lies under these keys, None where one of them is missing or no mapping is on the way."""
+    found: Any = record
+    for key in keys:
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found
 
 
 def refusal(probe: Mapping[str, Any]) -> str | None:
@@ -132,21 +142,25 @@ def make_rows(probes: list[Mapping[str, Any]], dropped: dict[str, int] | None = 
 
 
 def length_index(tokens: Floats, targets: list[float | None] | None = None) -> Ints:
-    """Number the distinct prompt lengths: by target where all have one, else lengths within 3 % or 8 tokens are one."""
+    """Number the distinct prompt lengths: by target where all have one, else lengths within 3 % or 8 tokens are one.
+
+    Targets that say little are passed over: one that stands for lengths a tenth apart, or more than 200 of them.
+    """
     if not len(tokens):
         return np.zeros(0, dtype=np.int64)
     if targets and None not in targets:
-        labels = np.array(targets, dtype=float)
-        means = {t: tokens[labels == t].mean() for t in np.unique(labels)}
-        rank = {t: i for i, t in enumerate(sorted(means, key=lambda t: means[t]))}
-        return np.array([rank[t] for t in labels], dtype=np.int64)
+        known, label = np.unique(np.array(targets, dtype=float), return_inverse=True)
+        of_target = [tokens[label == i] for i in range(len(known))] if len(known) <= MAX_TARGETS else []
+        if of_target and all(np.ptp(own) <= max(8.0, 0.1 * own.mean()) for own in of_target):
+            rank = np.argsort(np.argsort([own.mean() for own in of_target], kind="stable"), kind="stable")
+            return np.asarray(rank[label], dtype=np.int64)
     order = np.argsort(tokens, kind="stable")
     index = np.empty(len(tokens), dtype=np.int64)
-    first, label = tokens[order[0]], 0
+    first, number = tokens[order[0]], 0
     for place in order:
         if tokens[place] - first > max(8.0, 0.03 * first):
-            first, label = tokens[place], label + 1
-        index[place] = label
+            first, number = tokens[place], number + 1
+        index[place] = number
     return index
 
 

@@ -12,7 +12,7 @@ from prefixkit.stats.adequacy import order_terms
 from prefixkit.stats.estimate import Estimate, missing
 from prefixkit.stats.line import Line
 from prefixkit.stats.regression import regress
-from prefixkit.stats.rows import Floats, Rows
+from prefixkit.stats.rows import Floats, Rows, nested
 
 MIN_TOLERANCE = 0.02
 
@@ -37,13 +37,13 @@ def server_steps(records: Iterable[Mapping[str, Any]]) -> tuple[int | None, int 
     for record in records:
         if record.get("record") != "run" or record.get("experiment"):
             continue
-        engine = ((record.get("params") or {}).get("server") or {}).get("engine_args") or {}
-        if isinstance(engine, Mapping):
-            value = engine.get("max_num_batched_tokens")
-            chunk = value if isinstance(value, int) else chunk
-        size = record.get("block_size")
-        block = size if isinstance(size, int) else block
+        chunk = _count(nested(record, "params", "server", "engine_args", "max_num_batched_tokens")) or chunk
+        block = _count(record.get("block_size")) or block
     return chunk, block
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
 def _chunk(line: Line, chunk: int | None) -> Estimate:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,6 +50,35 @@ def test_data_that_cannot_be_fitted_are_answered_with_statuses(
     answer = json.loads(capsys.readouterr().out)
     assert answer["arms"]["off"]["status"] == "empty"
     assert answer["slope_reduction"]["ci"] is None
+
+
+ODD: dict[str, tuple[dict[str, Any], str]] = {
+    "NaN": ({"ttft_ms": math.nan}, "2 missing value"),
+    "null": ({"prompt_tokens": None}, "2 missing value"),
+    "text": ({"ttft_ms": "fast", "prompt_tokens": "353"}, "2 missing value"),
+    "negative": ({"ttft_ms": -3.0}, "2 not positive"),
+    "an unknown arm": ({"arm": ["off"], "phase": "cold"}, "In no line: 2"),
+    "a phase that its arm does not have": ({"arm": "off", "phase": "warm"}, "In no line: 2 off warm"),
+    "an unknown phase": ({"phase": {"name": "cold"}}, "2 other phase"),
+    "text that cannot be written": ({"profile": "\ud800\n<b>"}, "several profiles"),
+    "another profile": ({"profile": "gpu"}, "several profiles are fitted together: cpu, gpu"),
+}
+
+
+@pytest.mark.parametrize(("change", "said"), ODD.values(), ids=ODD.keys())
+@pytest.mark.parametrize("as_json", [True, False])
+def test_odd_records_are_counted_and_harm_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], change: dict[str, Any], said: str, as_json: bool
+) -> None:
+    records = [{**r, "profile": "cpu"} for r in run()]
+    records += [{**records[0], "order": 900 + i, **change} for i in range(2)]
+    path = tmp_path / "all.jsonl"
+    path.write_text("".join(json.dumps(r) + "\n" for r in records))
+    assert call(path, as_json=as_json) == 0
+    out = capsys.readouterr().out
+    out.encode("utf-8")
+    answer = "\n".join(json.loads(out)["notes"]) if as_json else out
+    assert said in answer
 
 
 def test_without_json_a_table_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -196,6 +196,50 @@ def test_nominal_lengths_are_called_nominal() -> None:
     assert any("4,096 is 801" in note for note in fit(records).notes)
 
 
+def test_a_target_that_stands_for_many_lengths_is_passed_over() -> None:
+    found = fit({**r, "target_tokens": 1} for r in run())
+    assert found.status == "ok"
+    assert [round(s.tokens) for s in found.by_length] == list(LENGTHS)
+
+
+def test_targets_that_gave_one_length_make_no_slope() -> None:
+    records = [{**r, "target_tokens": i % 3, "prompt_tokens": 512} for i, r in enumerate(run())]
+    found = fit(records)
+    assert (found.off.status, found.on.status) == ("one-length", "one-length")
+
+
+def test_many_targets_are_grouped_by_length() -> None:
+    rng = np.random.default_rng(3)
+    tokens = [int(x) for x in rng.integers(30, 4000, 1500)]
+    records = [
+        probe(arm, phase, x, 30 + slope * x + float(rng.normal(0, 2)), target_tokens=x, order=i)
+        for arm, phase, slope in (("off", "cold", 0.2), ("on", "warm", 0.01))
+        for i, x in enumerate(tokens)
+    ]
+    found = fit(records)
+    assert not found.slope_reduction.excludes(0.95)
+    assert 20 < len(found.by_length) < 150
+    assert found.off.lack_of_fit.status == "ok"
+
+
+def test_numbers_of_numpy_count() -> None:
+    plain = run()
+    records = [{**r, "prompt_tokens": np.int64(r["prompt_tokens"]), "ttft_ms": np.float32(r["ttft_ms"])} for r in plain]
+    assert fit(records).off.n == fit(plain).off.n
+    assert fit(records).off.slope.value == pytest.approx(fit(plain).off.slope.value, rel=1e-5)
+
+
+def test_what_belongs_to_no_line_is_counted() -> None:
+    found = fit([*run(), probe("cloud", "cold", 300, 20.0), probe("off", "warm", 300, 20.0)])
+    assert "In no line: 1 cloud cold, 1 off warm." in found.notes
+
+
+def test_the_curve_of_the_line_is_not_taken_for_noise_of_the_drift() -> None:
+    straight, bent = fit(run(noise_ms=2.0)).off.drift, fit(run(noise_ms=2.0, curve=40.0)).off.drift
+    assert bent.half_width == pytest.approx(straight.half_width, rel=0.01)
+    assert bent.value == pytest.approx(straight.value, abs=0.05)
+
+
 def test_mixed_profiles_are_called_out() -> None:
     records = [{**r, "profile": "cpu" if r["arm"] == "on" else "gpu"} for r in run()]
     assert "Records of several profiles are fitted together: cpu, gpu." in fit(records).notes
