@@ -19,6 +19,7 @@ from prefixkit import paths, run
 from prefixkit.errors import ParamsError
 from prefixkit.experiments import open_session
 from prefixkit.records import finished_cells, read_records
+from prefixkit.stats import narrow_enough
 from tests.experiments.support import profile, served_here
 from tests.fakes.settings import Settings
 from tests.fakes.vllm import FakeVllm
@@ -159,6 +160,25 @@ def test_the_whole_way_through_the_notebooks_and_no_key_in_anything_written(
     claims = json.loads((out / "claims.json").read_text())
     assert claims["hit_rate_switch"]["value"] > 0.5
     assert claims["cloud_ttft_p50_ms"]["value"] > 0
+
+
+def test_the_measuring_notebook_stops_by_itself_when_the_reduction_is_precise_enough(tmp_path: Path) -> None:
+    fewest, cap = 3, 20
+    length = {"lengths": [400], "short_lengths": [], "repeats": fewest, "precision": 0.02, "max_repeats": cap}
+    speed = {"fake_alpha_ms": 5.0, "fake_beta_ms": 0.2}
+    path = profile(tmp_path, engine_args=speed, switch=False, conversation=False, load=False, length=length)
+    run.measure(str(path), "on", tmp_path, lambda _: None)
+    records = read_records(tmp_path / "on.jsonl")
+    visits = [r for r in records if r.get("experiment") == "length" and r.get("phase") in ("cold", "warm", "control")]
+
+    def first(rounds: int) -> list[dict[str, Any]]:
+        return [r for r in visits if r["condition"]["round"] < rounds]
+
+    made = 1 + max(r["condition"]["round"] for r in visits)
+    assert made == next((n for n in range(fewest, cap) if narrow_enough(first(n), 0.02)), cap)
+    assert records[-1]["status"] == "ok"
+    shown = json.loads((tmp_path / "measure.on.ipynb").read_text())
+    assert made == cap or f"precise enough after {made} rounds" in json.dumps(shown)
 
 
 def _children(pid: int) -> list[psutil.Process]:
