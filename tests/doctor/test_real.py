@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from prefixkit import Client, diagnose, expected_hits, hit_rate, load_params, serve
+from prefixkit import Client, diagnose, expected_hits, hit_rate, load_params, paths, serve
+from prefixkit.experiments import open_session
+from prefixkit.experiments.opening import describe
 from prefixkit.metrics import HitRate, cache_config, fetch, reconcile
 from prefixkit.probe import Probe
 from prefixkit.server import Server
@@ -137,6 +140,32 @@ def test_a_working_set_beyond_the_cache_is_called_eviction(two_engines: Server) 
     predicted = sum(expected_hits(length, length, config.block_size or 1) for length in lengths[8:])
     found = reconcile(rate, records, predicted, before=before, after=after, working_set_tokens=sum(lengths[:8]))
     assert (found.agree, found.cause) == (False, "eviction"), found
+
+
+def test_a_client_that_keeps_to_one_engine_finds_all_but_the_first_request(two_engines: Server, tmp_path: Path) -> None:
+    content = yaml.safe_load((paths.PARAMS / "cpu.yaml").read_text("utf-8"))
+    visits = {"prefixes": 2, "prefix_tokens": 96, "requests": 3, "concurrency": [1], "repeats": 1}
+    content["experiments"] = {"warmup_requests": 1, "switch": False, "length": False, "affinity": visits}
+    profile = tmp_path / "two.yaml"
+    profile.write_text(yaml.safe_dump(content), "utf-8")
+    attach = describe(two_engines, tmp_path / "running.json")
+    with open_session(profile, "on", tmp_path / "out", attach=attach, progress=lambda _: None) as session:
+        session.run("affinity")
+        session.close("interrupted", "all that is wanted")
+    counters = [r for r in session.records if r["record"] == "counters" and r["scope"] != "all"]
+    probes = [r for r in session.records if r["record"] == "probe" and r["phase"] != "warmup"]
+    assert {r["scope"] for r in counters} == {"balanced/1", "sticky/1"}
+    for record in counters:
+        own = [p for p in probes if p["cell"] == record["cell"]]
+        assert len(own) == 6 and not any(p["error"] for p in own)
+        assert record["reconciliation"]["agree"] is True, record
+        assert sum(e["hits"] for e in record["per_engine"].values()) == sum(p["cached_tokens"] for p in own)
+    for probe in probes:
+        if (c := probe["condition"])["routing"] == "sticky":
+            assert probe["cached_tokens"] == c["predicted_cached_tokens"], probe
+            assert bool(probe["cached_tokens"]) is (c["request"] > 1)
+    (sticky,) = [r for r in counters if r["scope"] == "sticky/1"]
+    assert [e["queries"] > 0 for e in sticky["per_engine"].values()] == [True, True]
 
 
 def test_a_killed_server_leaves_no_rate_and_one_with_the_cache_off_says_so(
