@@ -92,7 +92,6 @@ class Client:
         With the ids that `tokenize` gives for a chat, the engine sees the same prompt as from the chat itself.
         """
         return self.loop.run(self.timed(TokenIds(ids), **options))[0]
-        headers = {**self._headers, **(options.get("extra_headers") or {})}
 
     async def timed(self, messages: Prompt, *, due: int = 0, **options: Unpack[Options]) -> tuple[Probe, int]:
         """Probe on the client's own `loop`; also return when the first byte left (perf_counter_ns, 0 if it did not).
@@ -100,6 +99,7 @@ class Client:
         The request is made ready at once and leaves when it is `due` (perf_counter_ns).
         """
         body = body_of(self._field, **options)
+        headers = {**self._headers, **(options.get("extra_headers") or {})}
         throttled: list[float] = []
         for attempt in range(1, self.max_attempts + 1):
             reading = Reading(due)
