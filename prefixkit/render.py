@@ -37,7 +37,7 @@ def render_report(
     settings = load(data).settings
     lang = lang or settings.lang
     executed = out / EXECUTED
-    parameters = {"data": shown(data), "out": shown(out), "lang": lang, "compare": compare or ""}
+    parameters = {"data": shown(data), "out": shown(out), "lang": lang, **({"compare": compare} if compare else {})}
     execute(report_notebook(lang), executed, parameters, show_output=False)
     _finish(executed, settings.title)
     export(executed, out)
