@@ -14,6 +14,7 @@ from prefixkit.figures.style import Picture
 from prefixkit.words import Words
 
 SMALLEST_P = 0.001
+NO_BREAK = "\u00a0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +49,15 @@ class Context:
         return text(claim, self.words.lang, "" if claim.unit == "fraction" else "value")
 
     def ci(self, name: str) -> str:
-        """Return a claim with its interval in brackets, as a cell of a table."""
+        """Return a claim with its interval in brackets, as a cell of a table: a narrow one breaks before the bracket."""
         claim = self.claims.get(name)
         if claim is None or claim.value is None or not claim.ci:
             return self.cell(name)
         low, high = (text(claim, self.words.lang, part) for part in ("low", "high"))
         if claim.unit != "fraction":
             low, high = (number(end, claim.unit) for end in claim.ci)
-        return f"{self.cell(name)} ({self.words.say('interval', low=low, high=high)})"
+        brackets = f"({self.words.say('interval', low=low, high=high)})"
+        return f"{self.cell(name)} {brackets.replace(' ', NO_BREAK)}"
 
 
 @dataclass(frozen=True, slots=True)

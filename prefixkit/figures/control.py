@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from prefixkit.figures.style import COLOURS, MARKS, Picture, canvas, house, log_lengths, note, percents
+from prefixkit.figures.style import COLOURS, MARKS, Picture, canvas, house, log_lengths, percents
 from prefixkit.words import Words
 
 
@@ -23,7 +23,5 @@ def differences(rows: pd.DataFrame, margin: float, words: Words) -> Picture:
         limit = max(1.6 * margin, 1.15 * float(pd.Series(ends.ravel()).max()))
         ax.set(xlabel=words("axis.target_tokens"), ylabel=words("axis.control_share"), ylim=(-limit, limit))
         ax.set_title(words("figure.control.title"))
-        note(ax, 0.995, margin, words("figure.control.margin"), xycoords=ax.get_yaxis_transform(), ha="right",
-             va="bottom", xytext=(0, 2), textcoords="offset points")  # fmt: skip
         percents(ax.yaxis)
     return Picture(figure, rows)

@@ -32,7 +32,7 @@ def cliff(sets: pd.DataFrame, requests: pd.DataFrame, words: Words) -> Picture:
             note(ax, 1, top[ax], words("figure.eviction.capacity"), ha="left", va="top", xytext=(3, 0),
                  textcoords="offset points")  # fmt: skip
             ax.set(xlabel=words("axis.load"), ylim=(-0.03 if ax is left else 0, top[ax]))
-            ax.set_xlim(0, float(sets["load"].max()) * 1.12)
+            ax.set_xlim(0, float(sets["load"].max()) * 1.1)
         left.set_ylabel(words("axis.hit_rate"))
         left.set_title(words("figure.eviction.left"))
         left.plot(
