@@ -12,14 +12,14 @@ import pandas as pd
 
 from prefixkit import paths
 from prefixkit.article.data import Data, load, resolve
-from prefixkit.article.length import SERIES, bands, fitted, points
+from prefixkit.article.length import SERIES, bands, points
 from prefixkit.article.section import Context, Section, Table, joined
 from prefixkit.claims import Claims
 from prefixkit.export.show import literal
 from prefixkit.figures import beside as figures
 from prefixkit.figures.style import Picture
 from prefixkit.records import Record
-from prefixkit.stats import Estimate, compare
+from prefixkit.stats import Estimate, Fit, compare, fit
 from prefixkit.stats.compare import MUST_EQUAL, RunComparison
 from prefixkit.stats.ratio import mean_contrast, mean_estimate, reduction
 from prefixkit.stats.regression import Contrast
@@ -43,7 +43,7 @@ def _records(data: Data) -> list[Record]:
 
 
 @lru_cache(maxsize=8)
-def found(data: Data) -> RunComparison | None:
+def compared(data: Data) -> RunComparison | None:
     """Return the comparison of this run (second) with the other (first)."""
     there = other(data)
     return compare(_records(there), _records(data)) if there else None
@@ -60,52 +60,66 @@ def ratio(there: Contrast | None, here: Contrast | None, n: int) -> Estimate:
     return Estimate(1 - less.value, low, high, n, "x", less.method, less.status, less.note)
 
 
-def _slope(data: Data, arm: str) -> Contrast | None:
-    line = fitted(data).arms[arm]
+def _slope(found: Fit, arm: str) -> Contrast | None:
+    line = found.arms[arm]
     return line.slope_contrast() if line.has_interval else None
 
 
 @lru_cache(maxsize=8)
-def longest(data: Data) -> float | None:
-    """Return the longest prompt length that both runs measured in both arms, tokens of this run."""
+def lengths(data: Data) -> tuple[float, ...]:
+    """Return the prompt lengths that both runs measured in both arms, tokens of this run."""
     there = other(data)
     if there is None:
-        return None
-    common = [
-        tokens
-        for tokens in sorted({int(r["prompt_tokens"]) for r in data.probes("off", "length", "cold")}, reverse=True)
-        if all(len(_at(run, arm, tokens)) for run in (data, there) for arm in ARMS)
-    ]
-    return float(common[0]) if common else None
+        return ()
+    ours = sorted({float(r["prompt_tokens"]) for r in data.probes("off", "length", "cold")})
+    return tuple(t for t in ours if all(len(_at(run, arm, t)) for run in (data, there) for arm in ARMS))
+
+
+@lru_cache(maxsize=8)
+def fits(data: Data) -> tuple[Fit, Fit]:
+    """Return the fits of this run and of the other over the lengths of both: other lengths would bend the lines."""
+    there, both = other(data), lengths(data)
+    assert there
+    mine, theirs = (
+        fit([r for r in _records(run) if any(_near(r.get("prompt_tokens"), tokens) for tokens in both)])
+        for run in (data, there)
+    )
+    return mine, theirs
+
+
+def _near(value: object, tokens: float) -> bool:
+    return isinstance(value, int | float) and abs(value - tokens) <= NEAR * tokens
 
 
 def _at(data: Data, arm: str, tokens: float) -> np.ndarray[Any, np.dtype[np.float64]]:
     series, phase = SERIES[arm]
     rows = data.probes(series, "length", phase)
-    near = [r["ttft_ms"] for r in rows if abs((r.get("prompt_tokens") or 0) - tokens) <= NEAR * tokens]
+    near = [r["ttft_ms"] for r in rows if _near(r.get("prompt_tokens"), tokens)]
     return np.array(near, dtype=float)
 
 
 def claim(data: Data, claims: Claims) -> None:
     """Make the claims of the comparison; none where no other run is named."""
-    there, compared = other(data), found(data)
-    if there is None or compared is None:
+    there, verdict = other(data), compared(data)
+    if there is None or verdict is None:
         return
     name = f"run {data.settings.compare}"
     claims.add("beside_name", data.settings.compare, "text", source="report.compare")
-    claims.add("beside_status", compared.status, "text", source=f"this run and {name}: run records")
-    if compared.status != "ok":
+    claims.add("beside_status", verdict.status, "text", source=f"this run and {name}: run records")
+    if verdict.status != "ok":
         return
-    tokens = longest(data)
+    both = lengths(data)
+    tokens = both[-1] if both else None
+    claims.add("beside_lengths", len(both) or None, "count", source=f"this run and {name}: prompt lengths of both")
     claims.add("beside_longest_tokens", tokens, "tokens", source=f"this run and {name}: longest length of both")
+    here, beside = fits(data)
     for arm in ARMS:
-        line = fitted(there).arms[arm]
-        source = f"{name}, {arm}: length probes"
-        claims.estimate(f"beside_slope_{arm}_ms_per_1k", line.slope, "ms/1k", source)
-        claims.estimate(f"beside_intercept_{arm}_ms", line.intercept, "ms", source)
-        n = line.n + fitted(data).arms[arm].n
-        claims.estimate(f"beside_slope_ratio_{arm}", ratio(_slope(there, arm), _slope(data, arm), n), "x",
-                        f"{name} over this run, {arm}: slopes, Fieller")  # fmt: skip
+        for side, run, label in (("here", here, "this run"), ("there", beside, name)):
+            source = f"{label}, {arm}: length probes of the lengths that both runs have"
+            claims.estimate(f"beside_{side}_slope_{arm}_ms_per_1k", run.arms[arm].slope, "ms/1k", source)
+        n = here.arms[arm].n + beside.arms[arm].n
+        claims.estimate(f"beside_slope_ratio_{arm}", ratio(_slope(beside, arm), _slope(here, arm), n), "x",
+                        f"{name} over this run, {arm}: slopes over the lengths of both, Fieller")  # fmt: skip
         mine, theirs = (_at(run, arm, tokens or 0) for run in (data, there))
         at = f"{arm}: length probes of about {tokens or 0:.0f} tokens"
         claims.estimate(f"beside_here_{arm}_ms", mean_estimate(mine), "ms", f"this run, {at}")
@@ -118,12 +132,12 @@ def _picture(ctx: Context) -> Picture | None:
     there = other(ctx.data)
     if there is None or not ctx.has("beside_status") or ctx.claims["beside_status"].value != "ok":
         return None
-    runs = {ctx.words("beside.here"): ctx.data, ctx.words("beside.there"): there}
+    names = (ctx.words("beside.here"), ctx.words("beside.there"))
     marks, lines = [], []
-    for run, data in runs.items():
+    for run, data, found in zip(names, (ctx.data, there), fits(ctx.data), strict=True):
         if not (rows := points(data)).empty:
             marks.append(rows[rows["series"].isin(ARMS)].assign(run=run))
-        if not (rows := bands(fitted(data))).empty:
+        if not (rows := bands(found)).empty:
             lines.append(rows.assign(run=run))
     if not marks or not lines:
         return None
@@ -134,9 +148,9 @@ def _table(ctx: Context) -> Table | None:
     if not ctx.has("beside_status") or ctx.claims["beside_status"].value != "ok":
         return None
     rows = [
-        (ctx.words("beside.here"), *(ctx.ci(f"slope_{arm}_ms_per_1k") for arm in ARMS),
+        (ctx.words("beside.here"), *(ctx.ci(f"beside_here_slope_{arm}_ms_per_1k") for arm in ARMS),
          *(ctx.ci(f"beside_here_{arm}_ms") for arm in ARMS)),
-        (ctx.words("beside.there"), *(ctx.ci(f"beside_slope_{arm}_ms_per_1k") for arm in ARMS),
+        (ctx.words("beside.there"), *(ctx.ci(f"beside_there_slope_{arm}_ms_per_1k") for arm in ARMS),
          *(ctx.ci(f"beside_there_{arm}_ms") for arm in ARMS)),
         (ctx.words("beside.ratio"), *(ctx.ci(f"beside_slope_ratio_{arm}") for arm in ARMS),
          *(ctx.ci(f"beside_ttft_ratio_{arm}") for arm in ARMS)),
@@ -154,10 +168,10 @@ def _flat(data: Data) -> dict[str, str]:
     return pairs
 
 
-def _differences(ctx: Context, there: Data, compared: RunComparison) -> str:
+def _differences(ctx: Context, there: Data, verdict: RunComparison) -> str:
     """Name what differs between the two runs: what the records say, then the server's arguments and variables."""
     here, beside = _flat(ctx.data), _flat(there)
-    changed = {k: v for k, v in compared.changed.items() if k not in (*MUST_EQUAL, "started_at")}
+    changed = {k: v for k, v in verdict.changed.items() if k not in (*MUST_EQUAL, "started_at")}
     changed |= {k: (beside.get(k), here.get(k)) for k in sorted({*here, *beside}) if here.get(k) != beside.get(k)}
     return _listed({key: (mine, theirs) for key, (theirs, mine) in changed.items()})
 
@@ -169,13 +183,13 @@ def _listed(pairs: Mapping[str, tuple[Any, Any]]) -> str:
 
 
 def _sentences(ctx: Context) -> str:
-    there, compared = other(ctx.data), found(ctx.data)
-    if there is None or compared is None:
+    there, verdict = other(ctx.data), compared(ctx.data)
+    if there is None or verdict is None:
         return ctx.say("beside.none")
-    if compared.status != "ok":
-        pairs = {k: (mine, theirs) for k, (theirs, mine) in compared.changed.items() if k in MUST_EQUAL}
+    if verdict.status != "ok":
+        pairs = {k: (mine, theirs) for k, (theirs, mine) in verdict.changed.items() if k in MUST_EQUAL}
         return ctx.say("beside.refused", what=_listed(pairs))
-    what = _differences(ctx, there, compared)
+    what = _differences(ctx, there, verdict)
     said = [ctx.say("beside.intro"), ctx.say("beside.differ", what=what) if what else ctx.say("beside.alike")]
     for arm in ARMS:
         if ctx.has(f"beside_slope_ratio_{arm}"):

@@ -39,9 +39,20 @@ def test_ratios_are_other_over_this_with_an_interval(pair: Path) -> None:
         assert claim.value == pytest.approx(2, rel=0.05)
         assert claim.ci and claim.ci[0] < float(claim.value) < claim.ci[1]
     assert claims["beside_slope_ratio_off"].value == pytest.approx(
-        float(claims["beside_slope_off_ms_per_1k"].value or 0) / float(claims["slope_off_ms_per_1k"].value or 1)
+        (claims.number("beside_there_slope_off_ms_per_1k") or 0)
+        / (claims.number("beside_here_slope_off_ms_per_1k") or 1)
     )
     assert claims.number("beside_longest_tokens") == claims.number("longest_tokens")
+
+
+def test_only_lengths_of_both_runs_make_the_slopes(tmp_path: Path) -> None:
+    few = (256, 1024, 3072)
+    world = World(gamma_ms=0.0001, noise=0.001)
+    arms = [records.local(a, (lambda arm: records.length(arm, lengths=few),), world=world) for a in ("off", "on")]
+    write_settings(records.write(tmp_path, *arms), {"compare": str(run(tmp_path / "other", world))})
+    claims = compute(load(tmp_path))
+    assert claims.number("beside_lengths") == 3
+    assert claims.number("beside_slope_ratio_off") == pytest.approx(1, rel=0.005)
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
