@@ -137,7 +137,8 @@ class Length(Experiment):
     max_repeats: Count = Field(default=20, description="Cap on rounds when `precision` is set.")
     precision: Fraction | None = Field(
         default=None,
-        description="Stop when the 95 % interval of the TTFT reduction is narrower than this (half-width).",
+        description="Stop when the 95 % interval of the TTFT reduction is narrower than this (half-width), "
+        "looking from 10 rounds on.",
     )
     control: bool = Field(default=True, description="Send a salted control (a forced miss) in each visit of arm on.")
     max_tokens: Tokens = Field(default=1, description="Output tokens of each answer.")

@@ -95,14 +95,14 @@ def test_more_repeats_for_more_precision() -> None:
 
 
 def test_a_run_may_stop_when_the_reduction_is_narrow_enough() -> None:
-    assert narrow_enough(run(noise_ms=2), 0.02)
-    assert not narrow_enough(run(noise_ms=60), 0.002)
-    assert not narrow_enough(run(noise_ms=2, rounds=2), 0.9)
+    assert narrow_enough(run(noise_ms=2, rounds=10), 0.02)
+    assert not narrow_enough(run(noise_ms=60, rounds=10), 0.002)
+    assert not narrow_enough(run(noise_ms=2, rounds=9), 0.9)
     assert not narrow_enough([], 0.9)
 
 
 def test_arm_off_alone_stops_by_its_own_relative_precision() -> None:
-    off = [r for r in run(noise_ms=8) if r["arm"] == "off"]
+    off = [r for r in run(noise_ms=8, rounds=10) if r["arm"] == "off"]
     assert narrow_enough(off, 0.05)
     assert not narrow_enough(off, 0.001)
 
