@@ -86,13 +86,6 @@ class Client:
         """Do what `probe` does, awaitable from any loop."""
         return (await self.loop.submit(self.timed(messages, **options)))[0]
 
-    def probe_tokens(self, ids: Sequence[int], **options: Unpack[Options]) -> Probe:
-        """Do what `probe` does with a prompt of token ids (`/v1/completions`): the server renders no template.
-
-        With the ids that `tokenize` gives for a chat, the engine sees the same prompt as from the chat itself.
-        """
-        return self.loop.run(self.timed(TokenIds(ids), **options))[0]
-
     async def timed(self, messages: Prompt, *, due: int = 0, **options: Unpack[Options]) -> tuple[Probe, int]:
         """Probe on the client's own `loop`; also return when the first byte left (perf_counter_ns, 0 if it did not).
 

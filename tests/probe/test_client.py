@@ -22,7 +22,6 @@ from tests.fakes.wire import (
     answer,
     chunk,
     delta,
-    event,
     stream,
     usage,
 )
@@ -223,13 +222,3 @@ def test_a_server_without_those_paths_raises_with_url_and_remedy_or_has_no_versi
         assert client.version() is None
     with Client(server.url, "m") as client, pytest.raises(ProbeError, match="cannot connect"):
         client.models()
-
-
-def test_a_prompt_of_token_ids_goes_to_the_completions_path():
-    script = stream(event({"choices": [{"index": 0, "text": "x", "finish_reason": "length"}]}), usage(2, 1), DONE)
-    with WireServer(script) as server, Client(server.url, "m") as client:
-        probe = client.probe_tokens([5, 6], max_tokens=1, cache_salt="s")
-    assert probe.error is None and probe.text == "x" and probe.ttft_ms > 0
-    request = server.requests[0]
-    assert request.path == "/v1/completions" and request.json["prompt"] == [5, 6]
-    assert request.json["cache_salt"] == "s" and "messages" not in request.json
