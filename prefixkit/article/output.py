@@ -124,7 +124,7 @@ def _measured(ctx: Context) -> list[str]:
             ctx.say(
                 "output.measured_one",
                 tokens=f"{n:,}",
-                reduction=ctx.ci(f"answer_{n}_measured_reduction"),
+                reduction=_with_interval(ctx, f"answer_{n}_measured_reduction"),
                 n=ctx.cell(f"answer_{n}_measured_n"),
             )
             for n in seen
@@ -133,6 +133,10 @@ def _measured(ctx: Context) -> list[str]:
     if lacking:
         said.append(ctx.say("output.unmeasured", lengths=", ".join(map(str, lacking))))
     return said
+
+
+def _with_interval(ctx: Context, name: str) -> str:
+    return ctx.ci(name) if ctx.claims[name].ci else f"{ctx.cell(name)} ({ctx.words('output.no_interval')})"
 
 
 SECTION = Section(claim, {"output": _picture}, {"output": _table}, {"output": _sentences})

@@ -56,10 +56,10 @@ def attribution(records: Iterable[Mapping[str, Any]]) -> Attribution:
         hits = real(probe.get("cached_tokens"))
         if hits is None and probe["arm"] == "off":
             hits = 0.0
-        if hits is not None:
+        if hits is not None and 0 <= hits <= probe["prompt_tokens"]:
             kept.append(probe)
             cached.append(hits)
-    dropped = {"cached_tokens not reported": len(usable) - len(kept)} if len(kept) < len(usable) else {}
+    dropped = {"no usable cached_tokens": len(usable) - len(kept)} if len(kept) < len(usable) else {}
     hit = np.array(cached, dtype=float)
     tokens = np.array([p["prompt_tokens"] for p in kept], dtype=float)
     problem = _problem(tokens, hit, bool(dropped))

@@ -8,6 +8,7 @@ from typing import Any
 from prefixkit.records import SCHEMA
 from prefixkit.stats.estimate import number
 from prefixkit.stats.line import Line
+from prefixkit.stats.rows import printable
 
 QUESTION_TOKENS = 128
 
@@ -30,20 +31,15 @@ def notes(
     yield from _nominal(lines)
     for key, reasons in dropped.items():
         said = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
-        yield f"left out of {_plain(key)}: {said}."
+        yield f"left out of {key}: {said}."
     if unused:
-        yield "In no line: " + ", ".join(f"{count} {_plain(name)}" for name, count in unused.items()) + "."
-    profiles = sorted({_plain(r["profile"]) for r in records if r.get("profile")})
+        yield "In no line: " + ", ".join(f"{count} {name}" for name, count in unused.items()) + "."
+    profiles = sorted({printable(r["profile"]) for r in records if r.get("profile")})
     if len(profiles) > 1:
         yield f"Records of several profiles are fitted together: {', '.join(profiles)}."
     newer = sorted({str(r["schema"]) for r in records if isinstance(r.get("schema"), int) and r["schema"] > SCHEMA})
     if newer:
         yield f"Records of schema {', '.join(newer)} are newer than this package reads (schema {SCHEMA})."
-
-
-def _plain(value: object) -> str:
-    """Return text from a record as one printable line."""
-    return "".join(c if c.isprintable() else "?" for c in str(value))
 
 
 def _nominal(lines: dict[str, Line]) -> Iterable[str]:

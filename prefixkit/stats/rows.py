@@ -16,6 +16,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 PHASES = {"cold", "warm", "control"}
 IMPOSSIBLE = 1e9  # tokens, or ms: eleven days
+UNREAL = 1e30  # no time, count or place in a run; squares stay finite below it
 MAX_TARGETS = 200
 
 
@@ -61,7 +62,12 @@ def real(value: Any) -> float | None:
         number = float(value)
     except OverflowError:
         return None
-    return number if math.isfinite(number) else None
+    return number if abs(number) < UNREAL else None
+
+
+def printable(value: object) -> str:
+    """Return text from a record as one line that can be written."""
+    return "".join(c if c.isprintable() else "?" for c in str(value))
 
 
 def condition(probe: Mapping[str, Any], name: str) -> Any:
@@ -110,7 +116,7 @@ def length_rows(records: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], R
         if record.get("record") != "probe" or record.get("experiment") != "length":
             continue
         phase = record.get("phase")
-        key = (str(record.get("arm")), phase if isinstance(phase, str) and phase in PHASES else "")
+        key = (printable(record.get("arm")), phase if isinstance(phase, str) and phase in PHASES else "")
         reason = refusal(record)
         if reason is None:
             kept.setdefault(key, []).append(record)
@@ -144,7 +150,8 @@ def make_rows(probes: list[Mapping[str, Any]], dropped: dict[str, int] | None = 
 def length_index(tokens: Floats, targets: list[float | None] | None = None) -> Ints:
     """Number the distinct prompt lengths: by target where all have one, else lengths within 3 % or 8 tokens are one.
 
-    Targets that say little are passed over: one that stands for lengths a tenth apart, or more than 200 of them.
+    Targets that gave the same length are one. Targets that say little are passed over: one that stands for lengths a
+    tenth apart, or more than 200 of them.
     """
     if not len(tokens):
         return np.zeros(0, dtype=np.int64)
@@ -152,8 +159,11 @@ def length_index(tokens: Floats, targets: list[float | None] | None = None) -> I
         known, label = np.unique(np.array(targets, dtype=float), return_inverse=True)
         of_target = [tokens[label == i] for i in range(len(known))] if len(known) <= MAX_TARGETS else []
         if of_target and all(np.ptp(own) <= max(8.0, 0.1 * own.mean()) for own in of_target):
-            rank = np.argsort(np.argsort([own.mean() for own in of_target], kind="stable"), kind="stable")
-            return np.asarray(rank[label], dtype=np.int64)
+            means = np.array([own.mean() for own in of_target])
+            places = np.argsort(means, kind="stable")
+            rank = np.empty(len(means), dtype=np.int64)
+            rank[places] = np.cumsum(np.diff(means[places], prepend=means[places[0]]) >= 1)
+            return np.asarray(rank[label])
     order = np.argsort(tokens, kind="stable")
     index = np.empty(len(tokens), dtype=np.int64)
     first, number = tokens[order[0]], 0

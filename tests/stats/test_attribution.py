@@ -31,7 +31,7 @@ def test_attention_enters_where_costs_curve_and_predictions_follow_it() -> None:
 def test_unreported_hits_are_left_out_and_counted_not_taken_for_zero() -> None:
     records = [{**r, "cached_tokens": None} if r["phase"] == "warm" else r for r in run()]
     found = attribution(records)
-    assert found.dropped == {"cached_tokens not reported": 25}
+    assert found.dropped == {"no usable cached_tokens": 25}
     assert found.status == "not-estimable"
     assert found.note
 

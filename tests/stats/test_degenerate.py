@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import random
 from collections.abc import Iterator
 from typing import Any
 
@@ -77,6 +79,24 @@ def test_random_pieces_of_a_run(seed: int) -> None:
     whole = run(seed=seed, rounds=int(rng.integers(1, 4)), noise_ms=float(rng.choice([0.0, 5.0]))) + switch()
     keep = rng.random(len(whole)) < rng.choice([0.1, 0.3, 0.8])
     check([r for r, k in zip(whole, keep, strict=True) if k])
+
+
+JUNK = (None, math.nan, math.inf, -1, 0, 1e308, 10**400, "x", [], {"a": 1}, True, "\ud800", 353)
+KEYS = ("record", "arm", "phase", "experiment", "prompt_tokens", "ttft_ms", "order", "target_tokens", "cached_tokens",
+        "condition", "error", "superseded", "schema", "profile", "e2e_ms", "completion_tokens", "server")  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_junk_in_any_field(seed: int) -> None:
+    rng = random.Random(seed)
+    records = [dict(r) for r in [*run(rounds=3), *switch()]]
+    for _ in range(rng.choice([1, 20, 200])):
+        rng.choice(records)[rng.choice(KEYS)] = rng.choice(JUNK)
+    for key in rng.sample(KEYS, seed % 2):
+        for record in records:
+            record[key] = rng.choice(JUNK)
+    check(records)
+    str(stats.fit(records)).encode()
 
 
 def test_a_whole_run() -> None:

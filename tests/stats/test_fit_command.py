@@ -57,6 +57,7 @@ ODD: dict[str, tuple[dict[str, Any], str]] = {
     "null": ({"prompt_tokens": None}, "2 missing value"),
     "text": ({"ttft_ms": "fast", "prompt_tokens": "353"}, "2 missing value"),
     "negative": ({"ttft_ms": -3.0}, "2 not positive"),
+    "an arm that cannot be written": ({"arm": "\ud800\n"}, "In no line: 2 ?? cold"),
     "an unknown arm": ({"arm": ["off"], "phase": "cold"}, "In no line: 2"),
     "a phase that its arm does not have": ({"arm": "off", "phase": "warm"}, "In no line: 2 off warm"),
     "an unknown phase": ({"phase": {"name": "cold"}}, "2 other phase"),

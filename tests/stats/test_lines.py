@@ -208,6 +208,13 @@ def test_targets_that_gave_one_length_make_no_slope() -> None:
     assert (found.off.status, found.on.status) == ("one-length", "one-length")
 
 
+def test_targets_that_gave_two_lengths_make_no_curvature() -> None:
+    records = [{**r, "target_tokens": i % 5, "prompt_tokens": 512 if i % 5 < 3 else 1024} for i, r in enumerate(run())]
+    found = fit(records)
+    assert len(found.by_length) == 2
+    assert found.off.curvature.status == "not-estimable"
+
+
 def test_many_targets_are_grouped_by_length() -> None:
     rng = np.random.default_rng(3)
     tokens = [int(x) for x in rng.integers(30, 4000, 1500)]
