@@ -56,7 +56,7 @@ class Rows:
 
 def real(value: Any) -> float | None:
     """Return a finite number as float (numpy's too), anything else (null, text, booleans, NaN) as None."""
-    if isinstance(value, bool) or not isinstance(value, Real):
+    if isinstance(value, bool) or not isinstance(value, (float, int, Real)):
         return None
     try:
         number = float(value)
