@@ -49,7 +49,7 @@ class Context:
         return text(claim, self.words.lang, "" if claim.unit == "fraction" else "value")
 
     def ci(self, name: str) -> str:
-        """Return a claim with its interval in brackets, as a cell of a table: a narrow one breaks before the bracket."""
+        """Return a claim with its interval in brackets, as a cell of a table; it breaks before the bracket."""
         claim = self.claims.get(name)
         if claim is None or claim.value is None or not claim.ci:
             return self.cell(name)
