@@ -14,8 +14,8 @@ from prefixkit.stats.ratio import mean_estimate, paired_reduction
 from prefixkit.stats.regression import t_quantile
 from prefixkit.stats.rows import Rows, length_rows
 
-# A run that stops at its first narrow interval tends to stop where noise happens to look small; what is fitted then
-# covers less than 95 %. Looking from 5 repeats on that is 92 to 93 %, from 10 on 94 % (tests/bench/stat_coverage.md).
+# A run that stops at its first narrow interval tends to stop where noise happens to look small, so that this interval
+# covers less than 95 %: looking from 5 repeats on 92 to 93 %, from 10 on 94 to 95 % (tests/bench/stat_coverage.md).
 MIN_REPEATS = 10
 MAX_NEEDED = 1000
 

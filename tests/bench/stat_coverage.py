@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 from statsmodels.regression.linear_model import OLS
 
@@ -26,11 +25,11 @@ from prefixkit.stats.estimate import Estimate
 from prefixkit.stats.line import Line, fit_line
 from prefixkit.stats.lines import by_length, line_difference, slope_reduction
 from prefixkit.stats.rows import make_rows
+from prefixkit.stats.steps import steps
+from tests.bench import stat_stopping
+from tests.bench.simulate import LENGTHS, TRUTH, errors
 
-Array = NDArray[np.float64]
-LENGTHS = np.array([353.0, 681, 1337, 2649, 3961])
 REPEATS = 5
-TRUTH = {"off": (38.0, 207.6), "on": (35.0, 6.9)}  # intercept ms, slope ms per 1,000 tokens
 NOISE = {"off": 6.0, "on": 2.0}
 REGIMES = {
     "constant Gaussian noise": (0.93, 0.97),
@@ -42,25 +41,20 @@ REGIMES = {
 }
 QUANTITIES = ("slope off", "slope on", "intercept off", "intercept on", "slope reduction",
               "mean line off, middle", "TTFT reduction, longest", "slope reduction, warm against control")  # fmt: skip
+BESIDE = ("drift off", "chunk step off", "block step on")
+CHUNK, BLOCK = 2048, 128
 USUAL = ("slope off, HC3 with t(n - 2)", "TTFT reduction, longest, percentile bootstrap")
+BESIDE_TEXT = (
+    "Beside the line: drift over the run at equal length, and steps at chunks of a prefill (2,048 tokens) and blocks",
+    "of the cache (128). A step is a contrast between few lengths, and noise may differ between lengths: its interval",
+    "rests on the few repeats of those lengths, so it is wider than the ideal, which knows the noise.",
+)
+STOPPING_TEXT = (
+    "After a run that stopped by itself (`length.precision: 0.02`, at most 20 rounds, noise of "
+    f"{stat_stopping.NOISE_LONGEST:g} ms at the longest prompt):",
+)
+Results = dict[str, dict[str, dict[str, float]]]
 ALARMS = ("slopes differ", "intercepts differ", "runs differ (either)", "lack of fit off", "intercept called not fixed")
-
-
-def errors(regime: str, mean: Array, tokens: Array, sd: float, rng: np.random.Generator) -> Array:
-    """Return the errors of one arm's requests, in the order they were sent."""
-    normal = sd * rng.standard_normal(len(mean))
-    time = np.linspace(-0.5, 0.5, len(mean))
-    if regime.startswith("noise growing"):
-        return normal * tokens / LENGTHS.mean()
-    if regime.startswith("heavy"):
-        return sd * rng.standard_t(3, len(mean))
-    if regime.startswith("2 %"):
-        return normal + (rng.random(len(mean)) < 0.02) * rng.choice([-1, 1], len(mean)) * 20 * sd
-    if regime.startswith("additive"):
-        return normal + 10 * sd * time
-    if regime.startswith("proportional"):
-        return normal + 0.4 * mean * time
-    return normal
 
 
 def simulate_arm(
@@ -94,6 +88,14 @@ def simulate_pairs(regime: str, rng: np.random.Generator) -> Estimate:
         for i, (r, x) in enumerate(visits) for k, phase in enumerate(sides)
     ]  # fmt: skip
     return leading_contrast(records).slope_reduction
+
+
+def true_drift(regime: str) -> float:
+    """Return by how much arm off changes over a run, at the mean length."""
+    if regime.startswith("additive"):
+        return 10 * NOISE["off"]
+    level, slope = TRUTH["off"]
+    return 0.4 * (level + slope * float(LENGTHS.mean()) / 1000) if regime.startswith("proportional") else 0.0
 
 
 def bootstrap_reduction(on: Line, off: Line, rng: np.random.Generator) -> tuple[bool, float]:
@@ -131,6 +133,12 @@ def one_set(
         "mean line off, middle": (off.predict(LENGTHS[2]), means["off"][2]),
         "TTFT reduction, longest": (by_length(on, off)[-1].reduction, 1 - means["on"][-1] / means["off"][-1]),
     }
+    borders = steps(off, on, chunk_tokens=CHUNK, block_size=BLOCK)
+    found |= {
+        "drift off": (off.drift, true_drift(regime)),
+        "chunk step off": (borders.chunk, 0.0),
+        "block step on": (borders.block, 0.0),
+    }
     alarms = {
         "slopes differ": line_difference(off, twin, None).excludes(0),
         "intercepts differ": line_difference(off, twin, 0.0).excludes(0),
@@ -147,9 +155,9 @@ def one_set(
 def coverage(regime: str, sets: int, *, ordered: bool = True, seed: int = 20250101) -> dict[str, dict[str, float]]:
     """Return coverage and mean width over the ideal for each quantity, and the rate of each false alarm."""
     rng = np.random.default_rng([seed, zlib.crc32(regime.encode()), ordered])
-    hits: dict[str, list[bool]] = {q: [] for q in QUANTITIES}
-    widths: dict[str, list[float]] = {q: [] for q in QUANTITIES}
-    values: dict[str, list[float]] = {q: [] for q in QUANTITIES}
+    hits: dict[str, list[bool]] = {q: [] for q in (*QUANTITIES, *BESIDE)}
+    widths: dict[str, list[float]] = {q: [] for q in hits}
+    values: dict[str, list[float]] = {q: [] for q in hits}
     alarms: dict[str, list[bool]] = {a: [] for a in ALARMS}
     usual: dict[str, list[tuple[bool, float]]] = {u: [] for u in USUAL}
     for _ in range(sets):
@@ -164,7 +172,7 @@ def coverage(regime: str, sets: int, *, ordered: bool = True, seed: int = 202501
             usual[name].append(other)
     result = {
         q: {"coverage": float(np.mean(hits[q])), "width": float(np.mean(widths[q]) / (1.96 * np.std(values[q])))}
-        for q in QUANTITIES
+        for q in hits
         if hits[q]
     }
     result |= {a: {"alarm": float(np.mean(alarms[a]))} for a in ALARMS}
@@ -177,8 +185,8 @@ def coverage(regime: str, sets: int, *, ordered: bool = True, seed: int = 202501
     return result
 
 
-def table(results: dict[str, dict[str, dict[str, float]]], sets: int) -> str:
-    """Return the results as a Markdown page: one table of ours, one of the usual methods, one of false alarms."""
+def table(results: Results, stopping: Results, sets: int) -> str:
+    """Return the results as a Markdown page: ours, beside the line, after a stop, the usual methods, false alarms."""
     lines = [
         "# Coverage of the 95 % intervals",
         "",
@@ -189,13 +197,22 @@ def table(results: dict[str, dict[str, dict[str, float]]], sets: int) -> str:
         "",
     ]
 
-    def cells(names: tuple[str, ...], key: str) -> None:
+    def cells(names: tuple[str, ...], key: str, rows: Results = results) -> None:
         lines.extend(["| regime | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"])
-        for regime, found in results.items():
+        for regime, found in rows.items():
             row = [_cell(found.get(name), key) for name in names]
             lines.append(f"| {regime} | " + " | ".join(row) + " |")
 
     cells(QUANTITIES, "coverage")
+    lines += ["", *BESIDE_TEXT, ""]
+    cells(BESIDE, "coverage")
+    lines += ["", *STOPPING_TEXT, ""]
+    cells(stat_stopping.QUANTITIES, "coverage", stopping)
+    lines += ["", "Rounds that were made, and runs that reached the cap:", ""]
+    lines += [
+        f"- {regime}: {found['rounds']['mean']:.1f} on average, {found['rounds']['at the cap']:.0%} at the cap"
+        for regime, found in stopping.items()
+    ]
     lines += ["", "The usual methods on the same data, not used:", ""]
     cells(USUAL, "coverage")
     lines += ["", "False alarms at 5 %: the same arm measured twice (A/A), and a straight line called crooked.", ""]
@@ -218,12 +235,15 @@ def main() -> None:
     args = parser.parse_args()
     jobs = [(regime, ordered) for ordered in (True, False) for regime in REGIMES]
     with ProcessPoolExecutor(2) as pool:
+        after = pool.map(partial(stat_stopping.coverage, sets=args.sets), stat_stopping.REGIMES)
         done = list(pool.map(partial(_job, args.sets), jobs))
+        stopping = dict(zip(stat_stopping.REGIMES, after, strict=True))
     results = {
         regime + ("" if ordered else "; order not recorded"): r for (regime, ordered), r in zip(jobs, done, strict=True)
     }
-    (args.out / "stat_coverage.json").write_text(json.dumps({"sets": args.sets, "regimes": results}, indent=1) + "\n")
-    text = table(results, args.sets)
+    everything = {"sets": args.sets, "regimes": results, "stopping": stopping}
+    (args.out / "stat_coverage.json").write_text(json.dumps(everything, indent=1) + "\n")
+    text = table(results, stopping, args.sets)
     (args.out / "stat_coverage.md").write_text(text)
     print(text)
 

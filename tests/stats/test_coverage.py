@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.bench import stat_stopping
 from tests.bench.stat_coverage import ALARMS, REGIMES, coverage
 
 SETS = 120
@@ -30,3 +31,8 @@ def test_the_committed_table_keeps_the_promise() -> None:
             assert low <= table["regimes"][regime][name]["coverage"] <= high
         for alarm in ALARMS[:3]:
             assert table["regimes"][regime][alarm]["alarm"] <= 0.06
+    for regime, (low, high) in stat_stopping.REGIMES.items():
+        for name in stat_stopping.QUANTITIES:
+            found = table["stopping"][regime].get(name)
+            assert found is None or low <= found["coverage"] <= high
+        assert table["stopping"][regime]["slope reduction"]
