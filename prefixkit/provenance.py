@@ -8,6 +8,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ def provenance(root: Path = paths.ROOT) -> dict[str, Any]:
     gpus = gpu_details()
     return {
         "git": git(root),
-        "prefixkit": package_version("prefixkit"),
+        "prefixkit": own_version(root),
         "cpu": cpu(),
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
         "gpu": gpu_name(gpus),
@@ -105,6 +106,15 @@ def operating_system() -> str:
     except OSError:
         name = platform.system() or UNKNOWN
     return f"{name}, {platform.system()} {platform.release()} {platform.machine()}"
+
+
+def own_version(root: Path = paths.ROOT) -> str:
+    """Return prefixkit's version, from its checkout where it is used without being installed."""
+    version = package_version("prefixkit")
+    project = root / "pyproject.toml"
+    if version == UNKNOWN and project.is_file():
+        return str(tomllib.loads(project.read_text("utf-8"))["project"]["version"])
+    return version
 
 
 def package_version(name: str) -> str:

@@ -68,5 +68,12 @@ def test_everything_fits_into_a_json_record() -> None:
     assert found["packages"]["statsmodels"] != "unknown"
 
 
+def test_a_checkout_that_is_not_installed_knows_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provenance, "package_version", lambda _: "unknown")
+    (tmp_path / "pyproject.toml").write_text('[project]\nversion = "1.2.3"\n')
+    assert provenance.own_version(tmp_path) == "1.2.3"
+    assert provenance.own_version(tmp_path / "elsewhere") == "unknown"
+
+
 def test_a_package_that_is_not_installed_is_unknown() -> None:
     assert provenance.package_version("no-such-package-here") == "unknown"

@@ -10,7 +10,7 @@ import pandas as pd
 from prefixkit.article.data import EXPERIMENTS, Data
 from prefixkit.article.estimates import difference, mean, ratio_of_means
 from prefixkit.article.section import Context, Section, Table, joined
-from prefixkit.claims import Claims
+from prefixkit.claims import Claims, text
 from prefixkit.figures import affinity as figures
 from prefixkit.figures.style import Picture
 from prefixkit.records import Record
@@ -157,19 +157,35 @@ def _engines_table(ctx: Context) -> Table | None:
     return Table(heads, tuple(rows)) if rows else None
 
 
+def kept(ctx: Context) -> dict[str, str] | None:
+    """Return what a client that keeps a prefix to one engine gains with the fewest users; None without a gain."""
+    for users in _users(ctx.data)[:1]:
+        names = {"saved": f"{NAME}_saved_{users}_ms", "reduction": f"{NAME}_reduction_{users}"}
+        if _helped(ctx, users):
+            full = {key: text(ctx.claims[name], ctx.words.lang, "full") for key, name in names.items()}
+            return {**full, **_rates(ctx, users)}
+    return None
+
+
+def _helped(ctx: Context, users: int) -> bool:
+    ends = ctx.claims[f"{NAME}_saved_{users}_ms"].ci
+    return ends is not None and ends[0] > 0
+
+
+def _rates(ctx: Context, users: int) -> dict[str, str]:
+    return {f"{r}_rate": ctx.cell(f"{NAME}_{r}_{users}_total_hit_rate") for r in ROUTINGS}
+
+
 def _gain(ctx: Context, users: int) -> str:
-    saved = ctx.claims[f"{NAME}_saved_{users}_ms"]
     values = {
         "users": str(users),
         "saved": ctx.ci(f"{NAME}_saved_{users}_ms"),
         "reduction": ctx.ci(f"{NAME}_reduction_{users}"),
-        **{f"{r}_rate": ctx.cell(f"{NAME}_{r}_{users}_total_hit_rate") for r in ROUTINGS},
+        **_rates(ctx, users),
         **{f"{r}_ms": ctx.ci(f"{NAME}_{r}_{users}_ttft_ms") for r in ROUTINGS},
     }
-    helped = saved.ci is not None and saved.ci[0] > 0
-    return joined(
-        ctx.say("affinity.hits", **values), ctx.say("affinity.helped" if helped else "affinity.unclear", **values)
-    )
+    ending = "helped" if _helped(ctx, users) else "unclear"
+    return joined(ctx.say("affinity.hits", **values), ctx.say(f"affinity.{ending}", **values))
 
 
 def _sentences(ctx: Context) -> str:

@@ -7,6 +7,7 @@ from functools import lru_cache
 import numpy as np
 import pandas as pd
 
+from prefixkit.article import affinity
 from prefixkit.article.data import Data
 from prefixkit.article.section import Context, Section, Table, joined
 from prefixkit.claims import Claims
@@ -197,9 +198,11 @@ def _fit_sentences(ctx: Context) -> str:
 def _pays(ctx: Context) -> str:
     if not ctx.has("lengths"):
         return ctx.say("pays.unknown")
+    gained = affinity.kept(ctx)
+    engines = ctx.say("pays.engines", **gained) if gained else ""
     if not ctx.has("pays_from_tokens"):
-        return ctx.say("pays.never")
-    return joined(ctx.say("pays.from"), ctx.say("pays.half") if ctx.has("halves_from_tokens") else "")
+        return joined(ctx.say("pays.never"), engines)
+    return joined(ctx.say("pays.from"), ctx.say("pays.half") if ctx.has("halves_from_tokens") else "", engines)
 
 
 SECTION = Section(

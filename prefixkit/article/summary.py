@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from prefixkit.article import client
+from prefixkit.article import affinity, client
 from prefixkit.article.data import EXPERIMENTS, Data
 from prefixkit.article.length import fitted
 from prefixkit.article.section import Context, Section, joined
@@ -59,6 +59,8 @@ def _abstract(ctx: Context) -> str:
         said.append(ctx.say("abstract.switch" + _unclear(ctx, "switch_ttft_saved_ms")))
     if ctx.has("hit_rate_switch"):
         said.append(ctx.say("abstract.hits"))
+    if gained := affinity.kept(ctx):
+        said.append(ctx.say("abstract.engines", **gained))
     if ctx.has("cloud_ttft_p50_ms"):
         said.append(ctx.say("abstract.cloud"))
     missing = [name for name in ("off", "on") if not ctx.data.probes(name)]

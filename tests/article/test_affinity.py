@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from prefixkit.article import Data, compute, load
-from prefixkit.article.affinity import SECTION, requests
+from prefixkit.article import Data, compute, length, load, summary
+from prefixkit.article.affinity import SECTION, kept, requests
+from prefixkit.claims import Claims
 from tests.article.test_sections import context
 from tests.fakes import records
 from tests.fakes.more_records import affinity
@@ -59,4 +61,20 @@ def test_one_engine_makes_no_claims(tmp_path: Path) -> None:
     records.write(tmp_path, *(records.local(name) for name in ("off", "on")))
     claims = compute(load(tmp_path))
     assert not [name for name in claims if name.startswith(("engines", "affinity"))]
-    assert "not measured" in SECTION.sentences["affinity"](context(tmp_path))
+    assert "one engine" in SECTION.sentences["affinity"](context(tmp_path))
+    assert kept(context(tmp_path)) is None
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_what_affinity_gains_stands_in_the_abstract_and_in_the_advice(folder: Path, lang: str) -> None:
+    ctx = context(folder, lang)
+    gained = kept(ctx)
+    assert gained
+    for sentences in (summary.SECTION.sentences["abstract"](ctx), length.SECTION.sentences["pays"](ctx)):
+        assert gained["saved"] in sentences and gained["reduction"] in sentences
+
+
+def test_a_gain_that_is_noise_is_not_in_the_abstract(folder: Path) -> None:
+    ctx = context(folder)
+    claims = (replace(c, ci=(-1.0, 9.0)) if c.name == "affinity_saved_1_ms" else c for c in ctx.claims.values())
+    assert kept(replace(ctx, claims=Claims(claims))) is None
