@@ -101,7 +101,8 @@ def _sentences(ctx: Context) -> str:
     bounded = any(ctx.has(f"ceiling_{i}_bound") for i in range(1, len(ceilings(ctx.data)) + 1))
     clear = costs(ctx.data).cached.excludes(0)
     key = "no_cost" if not ctx.has("cached_token_ms_per_1k") else "cost" if clear else "cost_unclear"
-    bound = ctx.say("ceiling.bounded" if bounded else "ceiling.unbounded")
+    ending = "_curved" if fitted(ctx.data).off.intercept.status == "curvature" else ""
+    bound = ctx.say(f"ceiling.bounded{ending}" if bounded else "ceiling.unbounded")
     curved = ctx.say("ceiling.attention") if ctx.has("attention_ms_per_million_pairs") else ""
     return joined(ctx.say("ceiling.intro"), bound, ctx.say(f"ceiling.{key}"), curved)
 

@@ -144,13 +144,23 @@ def _sentences(ctx: Context) -> str:
     said.append(ctx.say(f"control.{key}"))
     if key == "equivalent":
         apart = control_off.difference.excludes(0)
-        said.append(ctx.say("control.something_else" if apart else "control.nothing_else"))
+        said.append(ctx.say("control.something_else") if apart else _nothing_else(ctx))
         if apart and ctx.has("control_engine_minus_off_ms"):
             said.append(ctx.say("control.where"))
     if key != "not_tested" and ctx.has("unique_minus_off_share"):
         equal = contrasts(ctx.data)[2].decision == "equivalent"
         said.append(ctx.say("control.unique_equal" if equal else "control.unique"))
     return joined(*said)
+
+
+def _nothing_else(ctx: Context) -> str:
+    """Say that nothing beside the cache shows, or at how many single lengths something does."""
+    control, off = _groups(ctx.data)
+    ends = [ctx.claims[f"control_{target}_share"].ci for target in control.keys() & off.keys()]
+    apart = sum(not low <= 0 <= high for low, high in filter(None, ends))
+    if not apart:
+        return ctx.say("control.nothing_else")
+    return ctx.say("control.by_length", apart=str(apart), lengths=str(len(ends)))
 
 
 SECTION = Section(claim, {"control": _picture}, {"control": _table}, {"control": _sentences})

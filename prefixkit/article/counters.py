@@ -91,10 +91,22 @@ def _sentences(ctx: Context) -> str:
         return joined(ctx.say("counters.none"), *(literal(reason) for reason in sorted(reasons)))
     apart = [n for n, r in found.items() if r.get("reconciliation") and not r["reconciliation"].get("agree")]
     names = ", ".join(ctx.words(f"experiment.{name}") for name in apart)
+    predicted = any(ctx.has(f"hits_{name}_prediction") for name in found)
     return joined(
-        ctx.say("counters.shown") if (samples(ctx.data)["arm"] == "on").sum() > 1 else "",
-        ctx.say("counters.apart", names=names) if apart else ctx.say("counters.together"),
+        _shown(ctx),
+        ctx.say("counters.apart", names=names) if apart else ctx.say(f"counters.together{'' if predicted else '_two'}"),
+        ctx.say("counters.visits") if ctx.has("visits") else "",
     )
+
+
+def _shown(ctx: Context) -> str:
+    """Say what the staircase shows: whether every request after the first found something."""
+    rows = samples(ctx.data)
+    rows = rows[rows["arm"] == "on"].sort_values(["repeat", "request"])
+    if len(rows) < 2:
+        return ""
+    later = rows.groupby("repeat")["hits"].diff().dropna()
+    return ctx.say("counters.shown" if (later > 0).all() else "counters.shown_some")
 
 
 SECTION = Section(claim, {"counters": _picture}, {"counters": _table}, {"counters": _sentences})

@@ -90,6 +90,12 @@ def _break_even(data: Data, claims: Claims) -> None:
                source="off, on: length; shortest length from which on at least half the TTFT is saved")  # fmt: skip
 
 
+def unfound(data: Data) -> bool:
+    """Tell whether all warm requests report that they found nothing in the cache."""
+    found = [r.get("cached_tokens") for r in data.probes("on", "length", "warm")]
+    return bool(found) and all(tokens == 0 for tokens in found)
+
+
 def points(data: Data) -> pd.DataFrame:
     """Return the requests that the lines are fitted to: series, prompt_tokens, cached_tokens, ttft_ms, order."""
     rows = [
@@ -201,7 +207,7 @@ def _pays(ctx: Context) -> str:
     gained = affinity.kept(ctx)
     engines = ctx.say("pays.engines", **gained) if gained else ""
     if not ctx.has("pays_from_tokens"):
-        return joined(ctx.say("pays.never"), engines)
+        return joined(ctx.say("pays.unfound" if unfound(ctx.data) else "pays.never"), engines)
     return joined(ctx.say("pays.from"), ctx.say("pays.half") if ctx.has("halves_from_tokens") else "", engines)
 
 

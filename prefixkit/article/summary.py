@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prefixkit.article import affinity, client
 from prefixkit.article.data import EXPERIMENTS, Data
-from prefixkit.article.length import fitted
+from prefixkit.article.length import fitted, unfound
 from prefixkit.article.section import Context, Section, joined
 from prefixkit.claims import Claims
 from prefixkit.stats.precision import repeats_needed
@@ -33,7 +33,7 @@ def claim(data: Data, claims: Claims) -> None:
 
 
 def gain(ctx: Context) -> str:
-    """Return `helped`, `unclear`, `hurt` or `unknown`, by the longest prompts or else by the questions."""
+    """Return `helped`, `unclear`, `unfound`, `hurt` or `unknown`, by the longest prompts or else by the questions."""
     rows = fitted(ctx.data).by_length
     if rows and rows[-1].saved_ms.ci:
         ends = rows[-1].saved_ms.ci
@@ -42,7 +42,8 @@ def gain(ctx: Context) -> str:
         ends = list(claim.ci) if claim and claim.ci else []
     if not ends:
         return "unknown"
-    return "helped" if ends[0] > 0 else "hurt" if ends[1] < 0 else "unclear"
+    unclear = "unfound" if rows and unfound(ctx.data) else "unclear"
+    return "helped" if ends[0] > 0 else "hurt" if ends[1] < 0 else unclear
 
 
 def _abstract(ctx: Context) -> str:

@@ -139,7 +139,14 @@ def _sentences(ctx: Context) -> str:
         return joined(ctx.say("switch.one_arm", arm=ctx.words.arm(arm)), _hits(ctx))
     claim = ctx.claims["switch_ttft_saved_ms"]
     key = "unclear" if not claim.ci or claim.ci[0] <= 0 <= claim.ci[1] else "helped" if claim.ci[0] > 0 else "hurt"
-    return joined(ctx.say(f"switch.{key}"), ctx.say("switch.whole"), _hits(ctx))
+    return joined(ctx.say(f"switch.{key}"), ctx.say("switch.whole"), _empty(ctx), _hits(ctx))
+
+
+def _empty(ctx: Context) -> str:
+    """Name the questions after the first that found nothing, where others found something."""
+    found = {n: ctx.number(f"switch_q{n}_cached_tokens") for n in _questions(ctx.data) if n > 1}
+    empty = [str(n) for n, tokens in found.items() if tokens == 0]
+    return ctx.say("switch.also_empty", numbers=", ".join(empty)) if 0 < len(empty) < len(found) else ""
 
 
 def _hits(ctx: Context) -> str:

@@ -59,9 +59,13 @@ def reduction(rows: pd.DataFrame, words: Words) -> Picture:
         lows = rows["low"].fillna(rows["reduction"])
         texts = [f"{y * 100:.1f}%".replace("-", "−") for y in rows["reduction"]]
         fits = fitting(list(rows["prompt_tokens"]), texts)
-        for x, y, text, shown in zip(rows["prompt_tokens"], lows, texts, fits, strict=True):
+        highs = rows["high"].fillna(rows["reduction"])
+        for x, low, high, text, shown in zip(rows["prompt_tokens"], lows, highs, texts, fits, strict=True):
+            # A label below this end would be struck through by the line at zero.
+            above = 0.02 < low < 0.13
+            y, side, shift = (high, "bottom", 6) if above else (low, "top", -6)
             if shown:
-                note(ax, x, y, text, COLOURS["on"], ha="center", va="top", xytext=(0, -6), textcoords="offset points")
+                note(ax, x, y, text, COLOURS["on"], ha="center", va=side, xytext=(0, shift), textcoords="offset points")
         bottom = min(0.0, float(lows.min())) - 0.12
         ax.set(xlabel=words("axis.prompt_tokens"), ylabel=words("axis.reduction"), ylim=(bottom, 1.05))
         ax.set_title(words("figure.reduction.title"))
