@@ -8,7 +8,7 @@ from typing import Any
 
 from prefixkit.article.data import ORDER, Arm, Data
 from prefixkit.article.rerun import commit, visits
-from prefixkit.article.section import Context, Section, Table, joined
+from prefixkit.article.section import Context, Section, Table, joined, reason
 from prefixkit.claims import Claims
 from prefixkit.export.markdown import fence
 from prefixkit.export.show import literal
@@ -182,7 +182,7 @@ def _failures(ctx: Context) -> Table | None:
 
 def _skips(ctx: Context) -> Table | None:
     rows = [
-        (ctx.words.arm(name), str(s.get("experiment") or ctx.words("skip.all")), " ".join(str(s.get("reason")).split()))
+        (ctx.words.arm(name), str(s.get("experiment") or ctx.words("skip.all")), reason(ctx, s))
         for name in ORDER
         for s in ctx.data.arm(name).skips
     ]
@@ -209,7 +209,7 @@ def _missing(ctx: Context) -> str:
         if not arm.records:
             said.append(ctx.say("missing.arm", arm=ctx.words.arm(name)))
         elif arm.skips and not arm.probes():
-            reasons = "; ".join(literal(str(s.get("reason"))) for s in arm.skips)
+            reasons = "; ".join(literal(reason(ctx, s)) for s in arm.skips)
             said.append(ctx.say("missing.skipped", arm=ctx.words.arm(name), reason=reasons))
         elif not arm.probes():
             said.append(ctx.say("missing.no_probe", arm=ctx.words.arm(name), status=literal(arm.status)))
@@ -237,7 +237,7 @@ def _commands(ctx: Context) -> str:
     for name in ORDER:
         if argv := ctx.data.arm(name).run.get("argv"):
             line = Scrubber.here()(shlex.join(str(a) for a in argv))
-            blocks.append(f"{ctx.words.arm(name)}:\n\n{fence(line, '')}")
+            blocks.append(f"{ctx.say('provenance.command', arm=ctx.words.arm(name))}\n\n{fence(line, '')}")
     return "\n\n".join(blocks)
 
 

@@ -6,7 +6,7 @@ import pandas as pd
 
 from prefixkit.article.data import Data
 from prefixkit.article.estimates import mean
-from prefixkit.article.section import Context, Section, Table, joined
+from prefixkit.article.section import Context, Section, Table, joined, reason
 from prefixkit.claims import Claims
 from prefixkit.export.show import literal
 from prefixkit.figures import cloud as figures
@@ -87,7 +87,7 @@ def _picture(ctx: Context) -> Picture | None:
 def _sentences(ctx: Context) -> str:
     arm = ctx.data.arm("cloud")
     if not arm.probes():
-        reasons = [literal(str(s.get("reason"))) for s in arm.skips]
+        reasons = [literal(reason(ctx, s)) for s in arm.skips]
         why = ctx.say("cloud.skipped", reason="; ".join(reasons)) if reasons else ctx.say("cloud.none")
         if failed := [r for r in probes(arm.records) if r.get("error")]:
             why = ctx.say("cloud.failed", n=str(len(failed)), reason=literal(str(failed[0]["error"].get("message"))))

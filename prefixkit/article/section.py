@@ -11,9 +11,16 @@ from prefixkit.article.data import Data
 from prefixkit.claims import Claims, text
 from prefixkit.export.placeholders import number
 from prefixkit.figures.style import Picture
+from prefixkit.records import Record
 from prefixkit.words import Words
 
 SMALLEST_P = 0.001
+REASONS = {
+    "switched off in the parameters": "switched_off",
+    "measured on arm on only": "on_only",
+    "the server has one engine, so every request has affinity to it": "one_engine",
+}
+UNSET = " is not set in this process"
 NO_BREAK = "\u00a0"
 
 
@@ -91,6 +98,15 @@ class Section:
     figures: Mapping[str, Drawer] = field(default_factory=dict)
     tables: Mapping[str, Tabler] = field(default_factory=dict)
     sentences: Mapping[str, Sayer] = field(default_factory=dict)
+
+
+def reason(ctx: Context, record: Record) -> str:
+    """Return why a record says that something was skipped, in the article's language where it is a known reason."""
+    told = " ".join(str(record.get("reason")).split())
+    if told in REASONS:
+        return ctx.words(f"skip.{REASONS[told]}")
+    name = told.removesuffix(UNSET)
+    return ctx.say("skip.unset", name=name) if name != told and name.isidentifier() else told
 
 
 def joined(*sentences: str) -> str:

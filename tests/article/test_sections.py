@@ -11,7 +11,7 @@ import pytest
 
 from prefixkit.article import Data, compute, load
 from prefixkit.article.article import SECTIONS
-from prefixkit.article.section import Context
+from prefixkit.article.section import Context, reason
 from prefixkit.claims import Claims
 from prefixkit.words import slots, words
 from tests.article.conftest import CASES
@@ -249,3 +249,17 @@ def test_records_without_calibration_claim_nothing_of_the_client(tmp_path: Path)
     records.write(tmp_path, arm)
     assert not [name for name in computed(tmp_path)[1] if name.startswith("client_")]
     assert "not measured in this run" in SECTIONS["summary"].sentences["limits"](context(tmp_path))
+
+
+def test_warm_requests_that_found_nothing_decide_no_verdict(case: Callable[[str], Path]) -> None:
+    text = said(context(case("no_hits")))
+    assert "the warm requests found nothing in the cache, so nothing is saved there" in text
+    assert "cannot tell from which prefix length on the cache pays" in text
+    assert "does not pay" not in text
+
+
+def test_known_reasons_of_skips_are_in_the_language_of_the_article(case: Callable[[str], Path]) -> None:
+    ctx = context(case("cloud_skipped"), "zh")
+    assert "本进程没有设置" in said(ctx)
+    assert reason(ctx, {"reason": "switched off in the parameters"}) == "参数中已关闭"
+    assert reason(ctx, {"reason": "the disk is not set in this process"}) == "the disk is not set in this process"

@@ -149,9 +149,18 @@ local function boxed(class, blocks)
   return pandoc.Blocks{ pandoc.RawBlock("typst", "#" .. class .. "[") } .. blocks .. pandoc.Blocks{ pandoc.RawBlock("typst", "]") }
 end
 
--- 6. Typst: alternative text, which pandoc's writer drops; only a table of more rows than LONG may part over pages.
+-- 6. Typst: alternative text, which pandoc's writer drops; only a table of more rows than LONG may part over pages, and
+-- what leads to a block of code stays on its page.
 local LONG = 16
 local alternative = {
+  Blocks = function(blocks)
+    local out = pandoc.Blocks{}
+    for i, block in ipairs(blocks) do
+      local leads = block.t == "Para" and blocks[i + 1] and blocks[i + 1].t == "CodeBlock"
+      if leads then out:extend(boxed("lead", pandoc.Blocks{ block })) else out:insert(block) end
+    end
+    return out
+  end,
   Math = function(el)
     return pandoc.RawInline("typst", ("#math.equation(block: %s, alt: %s, %s)"):format(
       tostring(el.mathtype == "DisplayMath"), quoted(el.text), typst(pandoc.Inlines{ el })))
