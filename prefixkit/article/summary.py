@@ -80,7 +80,9 @@ def _random(ctx: Context) -> bool:
 
 
 def _setting(ctx: Context) -> str:
-    said = [ctx.say("setting.server"), ctx.say("setting.interleaved") if ctx.has("visits") else ""]
+    engines = ctx.say("setting.engines") if ctx.has("engines") else ""
+    interleaved = ctx.say("setting.interleaved") if ctx.has("visits") else ""
+    said = [ctx.say("setting.server"), engines, ctx.say("setting.warmup"), interleaved]
     if ctx.has("length_rounds"):
         said.append(ctx.say("setting.length"))
     said.append(ctx.say("setting.language", language=ctx.words(f"language.{ctx.claims['prompt_language'].value}")))
