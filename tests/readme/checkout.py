@@ -95,8 +95,9 @@ def repository(folder: Path) -> Path:
     # Files that this checkout's git ignores are no part of it; without a git here, .gitignore alone says so.
     excludes = f"core.excludesFile={paths.ROOT / '.git' / 'info' / 'exclude'}"
     here = ["-c", excludes, f"--git-dir={bare}", f"--work-tree={paths.ROOT}"]
-    linked = [f":(exclude){name}" for name in (".venv*", ".models")]  # .gitignore names them as folders, not as links
-    _git(*here, "add", "-A", "--", ".", *linked)
+    _git(*here, "add", "-A")
+    # .gitignore names these as folders: a link of that name was added.
+    _git(*here, "rm", "-q", "--cached", "--ignore-unmatch", ".venv*", ".models")
     _git(*here, "commit", "-q", "-m", "as it stands")
     _git("clone", "-q", str(bare), str(tree))
     _shorten(tree)

@@ -12,7 +12,8 @@ import psutil
 import pytest
 
 from prefixkit.params import Params, load_params
-from prefixkit.server import lock, process, versions
+from prefixkit.server import Server, lock, process, versions
+from prefixkit.server.server import running
 
 STAND_IN = Path(__file__).with_name("stand_in.py")
 DEADLINE_S = 30
@@ -48,6 +49,13 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., P
         )
 
     return make
+
+
+@pytest.fixture
+def left() -> Callable[[], set[Server]]:
+    """Return a function that tells which servers run that this test started: others belong to the whole session."""
+    before = set(running())
+    return lambda: set(running()) - before
 
 
 @pytest.fixture

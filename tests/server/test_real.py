@@ -73,8 +73,10 @@ class Pair:
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    # The worker in a process of its own, so that there is one to end.
+    workers = {**real_params("off").server.engine_args, "distributed_executor_backend": "mp"}
     folder = tmp_path_factory.mktemp("servers here")
-    words = [sys.executable, "-c", KERNEL, small("off").model_dump_json(), str(folder / "off.log")]
+    words = [sys.executable, "-c", KERNEL, small("off", engine_args=workers).model_dump_json(), str(folder / "off.log")]
     kernel = subprocess.Popen(words, cwd=paths.ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert kernel.stdout and kernel.stderr
     lines: list[str] = []
@@ -112,7 +114,7 @@ def test_each_arm_says_itself_what_it_is(pair: Pair) -> None:
     own, other = pair.own.effective, pair.other["effective"]
     assert isinstance(other, dict)
     assert (own.enable_prefix_caching, other["enable_prefix_caching"]) == (True, False)
-    assert (own.block_size, own.dtype, own.max_model_len, own.engines) == (32, "bfloat16", 4096, 1)
+    assert (own.block_size, own.dtype, own.max_model_len, own.engines) == (32, "bfloat16", 3072, 1)
     assert own.vllm == "0.32.0" and own.kv_capacity_tokens and own.kv_capacity_tokens > 40_000
     assert {key: other[key] for key in ("block_size", "dtype", "vllm")} == {
         "block_size": 32, "dtype": "bfloat16", "vllm": "0.32.0"

@@ -11,7 +11,6 @@ import pytest
 from prefixkit.errors import ServerError
 from prefixkit.params import Params
 from prefixkit.server import Server, ports, start
-from prefixkit.server.server import running
 from prefixkit.server.together import Wanted, can_start_together, serve_together, stop_together
 
 Make = Callable[..., Params]
@@ -45,7 +44,7 @@ def wanted(stand_in: Make, tmp_path: Path, **modes: str) -> list[Wanted]:
     return found
 
 
-def test_nobody_waits_for_another_ones_start(stand_in: Make, tmp_path: Path) -> None:
+def test_nobody_waits_for_another_ones_start(stand_in: Make, tmp_path: Path, left: Callable[[], set[Server]]) -> None:
     lines: list[str] = []
     starting = set()
 
@@ -62,7 +61,7 @@ def test_nobody_waits_for_another_ones_start(stand_in: Make, tmp_path: Path) -> 
     assert len({server.port for server in ready}) == 2
     assert all(line.startswith(("a: ", "b: ")) for line in lines)
     stop_together(ready)
-    assert not running() and all(ports.is_free(server.port) for server in ready)
+    assert not left() and all(ports.is_free(server.port) for server in ready)
 
 
 def test_one_that_fails_is_named_and_the_others_are_ready(stand_in: Make, tmp_path: Path) -> None:
@@ -79,7 +78,9 @@ def test_each_has_a_compile_cache_of_its_own(stand_in: Make, tmp_path: Path) -> 
     assert "together/a" in environments[0] and "together/b" in environments[1]
 
 
-def test_what_breaks_one_start_ends_them_all(stand_in: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_breaks_one_start_ends_them_all(
+    stand_in: Make, tmp_path: Path, left: Callable[[], set[Server]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     both_wait = threading.Barrier(2, timeout=30)
     begin = start.start_locked
 
@@ -92,7 +93,7 @@ def test_what_breaks_one_start_ends_them_all(stand_in: Make, tmp_path: Path, mon
     monkeypatch.setattr(start, "start_locked", start_locked)
     with pytest.raises(RuntimeError, match="a mistake"):
         serve_together(wanted(stand_in, tmp_path, a="ready", b="ready"), progress=quiet)
-    assert not running()
+    assert not left()
 
 
 def test_a_port_that_somebody_else_took_meanwhile_is_worth_a_second_start(stand_in: Make, tmp_path: Path) -> None:
