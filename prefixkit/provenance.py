@@ -49,6 +49,7 @@ def provenance(root: Path = paths.ROOT) -> dict[str, Any]:
     """Return commit, machine and packages, as a `run` record holds them."""
     gpus = gpu_details()
     return {
+        "root": str(root),
         "git": git(root),
         "prefixkit": own_version(root),
         "cpu": cpu(),
@@ -96,7 +97,7 @@ def gpu_details(command: str = "nvidia-smi") -> list[dict[str, str]]:
 def gpu_name(gpus: list[dict[str, str]]) -> str:
     """Return what the GPUs are called, with their number where there are several."""
     names = [gpu["name"] for gpu in gpus]
-    return ", ".join(f"{names.count(n)} x {n}" if names.count(n) > 1 else n for n in dict.fromkeys(names)) or NONE
+    return ", ".join(f"{names.count(n)} × {n}" if names.count(n) > 1 else n for n in dict.fromkeys(names)) or NONE
 
 
 def operating_system() -> str:

@@ -93,7 +93,8 @@ def publish(name: str, profile: str, progress: Callable[[str], object] = print, 
         stage = Path(scratch) / name
         stage.mkdir()
         final = shown(target)
-        scrub = Scrubber.here({str(stage): final, shown(stage): final})
+        elsewhere = {str(r["root"]): "." for rows in records.values() for r in rows if r.get("root")}
+        scrub = Scrubber.here({**elsewhere, str(stage): final, shown(stage): final})
         _stage(source, stage, records, scrub)
         _keep_comparison(stage, name, compare)
         progress(f"rendering {profile} from the records to be published")

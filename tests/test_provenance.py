@@ -46,7 +46,7 @@ def test_gpus_are_read_from_nvidia_smi(tmp_path: Path, monkeypatch: pytest.Monke
     smi.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     found = provenance.provenance(tmp_path)
-    assert (found["gpu"], found["driver"]) == ("2 x Card 9", "570.1")
+    assert (found["gpu"], found["driver"]) == ("2 × Card 9", "570.1")
     assert found["gpu_details"][0]["clocks.max.sm"] == "1980 MHz"
 
 

@@ -48,9 +48,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield root
 
 
-def append(root: Path, arm: str, **record: Any) -> None:
+def append(project: Path, arm: str, /, **record: Any) -> None:
     """Append a record to an arm of profile cpu."""
-    with (root / f"report/out/cpu/{arm}.jsonl").open("a") as file:
+    with (project / f"report/out/cpu/{arm}.jsonl").open("a") as file:
         file.write(json.dumps(record) + "\n")
 
 
@@ -86,6 +86,12 @@ def test_no_folder_of_this_machine_is_published(project: Path) -> None:
     assert json.loads((folder / "measure.on.ipynb").read_text()) == {"cwd": "./notebooks"}
     texts = [gzip.decompress(p.read_bytes()) if p.suffix == ".gz" else p.read_bytes() for p in folder.rglob("*.*")]
     assert not any(str(project).encode() in text for text in texts)
+
+
+def test_no_folder_of_the_machine_that_measured_is_published(project: Path) -> None:
+    append(project, "on", record="note", root="/srv/there", where="/srv/there/.models/m", beside="/srv/thereafter")
+    last = read_records(publish.publish("example", "cpu", lambda _: None) / "on.jsonl.gz")[-1]
+    assert (last["root"], last["where"], last["beside"]) == (".", "./.models/m", "/srv/thereafter")
 
 
 @pytest.mark.usefixtures("project")

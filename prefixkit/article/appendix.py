@@ -24,6 +24,7 @@ ITEMS = (
 SHOWN = 120
 HEAT = "temperature.gpu"
 NOTHING = ("none", "unknown", "")
+PARALLEL = {"tensor_parallel_size": "TP", "pipeline_parallel_size": "PP", "data_parallel_size": "DP"}
 
 
 def _name(part: object) -> str:
@@ -131,7 +132,10 @@ def _front(data: Data, claims: Claims) -> None:
     claims.add("model_name", str(model.get("name") or "?"), "text", source="run: model.name")
     claims.add("model_weights", str(model.get("weights") or "real"), "text", source="run: model.weights")
     gpu = str(run.get("gpu") or "none")
-    machine = gpu if gpu not in NOTHING else str(run.get("cpu") or "?")
+    machine = gpu.replace(" x ", " × ") if gpu not in NOTHING else str(run.get("cpu") or "?")
+    args = ((run.get("params") or {}).get("server") or {}).get("engine_args") or {}
+    ways = [f"{short} {args[name]}" for name, short in PARALLEL.items() if args.get(name, 1) != 1]
+    machine += f" ({', '.join(ways)})" if ways else ""
     claims.add("machine_name", machine, "text", source="run: gpu, cpu")
     claims.add("vllm_version", str(run.get("vllm") or "?"), "text", source="run: vllm")
     claims.add("profile", data.profile, "text", source="all arms: profile")

@@ -8,6 +8,8 @@ from prefixkit.stats.attribution import Attribution
 from prefixkit.stats.estimate import Estimate, missing
 from prefixkit.stats.regression import Contrast, combine
 
+NOTHING = Contrast(0.0, 0.0, 1e6)
+
 
 @dataclass(frozen=True, slots=True)
 class Worth:
@@ -53,30 +55,29 @@ def worth(
         none = missing("no-hits", nothing, n=n, unit="ms", value=0.0)
         zero = missing("no-hits", nothing, n=n, unit="fraction", value=0.0)
         return Worth(total, 0, told(off), told(off), none, zero, zero, nothing)
-    return Worth(
-        total, cached, told(off), told(on), told(saved), _fraction(saved, off, n, status, note),
-        _answer(saved, off, output, tpot_ms, n, status, note), note,
-    )  # fmt: skip
+
+    def share(rest: Contrast = NOTHING) -> Estimate:
+        """Return saved / (off + rest), by the delta method: `on` and `off` come from one fit, `rest` does not."""
+        whole = off.value + rest.value
+        if whole <= 0:
+            return missing("not-estimable", "The predicted time is not positive.", n=n, unit="fraction")
+        value = saved.value / whole
+        error = combine(fitted.difference(given, without, 1 - value), rest, 1.0, value)
+        found = Contrast(value, error.variance / whole**2, error.df)
+        return found.estimate(n=n, unit="fraction", method="delta", status=status, note=note)
+
+    rest = _decoding(output, tpot_ms)
+    none = missing("not-estimable", "The time per output token was not measured.", n=n, unit="fraction")
+    answer = none if rest is None else share(rest)
+    return Worth(total, cached, told(off), told(on), told(saved), share(), answer, note)
 
 
-def _answer(
-    saved: Contrast, off: Contrast, output: int, tpot_ms: Estimate | None, n: int, status: str, note: str
-) -> Estimate:
+def _decoding(output: int, tpot_ms: Estimate | None) -> Contrast | None:
+    """Return the time of all output tokens but the first; None where it was not measured."""
     if output <= 1:
-        return _fraction(saved, off, n, status, note)
+        return NOTHING
     half = None if tpot_ms is None else tpot_ms.half_width
     if tpot_ms is None or tpot_ms.value is None or half is None:
-        return missing("not-estimable", "The time per output token was not measured.", n=n, unit="fraction")
+        return None
     # A normal with the same half-width: the rate's own degrees of freedom are not kept in an estimate.
-    rate = Contrast(tpot_ms.value, (half / 1.96) ** 2, 1e6).scaled(float(output - 1))
-    return _fraction(saved, combine(off, rate, 1.0, 1.0), n, status, note)
-
-
-def _fraction(saved: Contrast, whole: Contrast, n: int, status: str, note: str) -> Estimate:
-    """Return saved/whole; errors of both are positively related, so leaving that out widens the interval."""
-    if whole.value <= 0:
-        return missing("not-estimable", "The predicted time is not positive.", n=n, unit="fraction")
-    share = saved.value / whole.value
-    found = combine(saved, whole, 1.0, -share).scaled(1 / whole.value)
-    about = Contrast(share, found.variance, found.df)
-    return about.estimate(n=n, unit="fraction", method="delta", status=status, note=note)
+    return Contrast(tpot_ms.value, (half / 1.96) ** 2, 1e6).scaled(float(output - 1))

@@ -78,3 +78,12 @@ def test_a_gain_that_is_noise_is_not_in_the_abstract(folder: Path) -> None:
     ctx = context(folder)
     claims = (replace(c, ci=(-1.0, 9.0)) if c.name == "affinity_saved_1_ms" else c for c in ctx.claims.values())
     assert kept(replace(ctx, claims=Claims(claims))) is None
+
+
+def test_the_title_tells_how_several_cards_serve(tmp_path: Path) -> None:
+    arms = [records.local(name) for name in ("off", "on")]
+    for arm in arms:
+        args = {"tensor_parallel_size": 2, "data_parallel_size": 1}
+        records.begin(arm, gpu="2 x NVIDIA H200", params={"server": {"engine_args": args}})
+    claims = compute(load(records.write(tmp_path, *arms)))
+    assert claims["machine_name"].value == "2 × NVIDIA H200 (TP 2)"

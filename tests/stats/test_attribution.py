@@ -53,6 +53,16 @@ def test_a_chat_of_2830_tokens_with_2800_cached() -> None:
     assert found.answer_reduction.ci is not None
 
 
+def test_the_share_saved_is_covered_as_often_as_said() -> None:
+    truth = 2.8 * 200.7 / (36 + 2.83 * 207.6)
+    inside = 0
+    for seed in range(200):
+        model = attribution(run(seed=seed, noise_ms=30.0))
+        share = worth(model, system=800, history=2000, question=30, output=1).ttft_reduction
+        inside += not share.excludes(truth)
+    assert 180 <= inside <= 198  # 95 %, give or take three standard errors
+
+
 def test_hits_come_in_whole_blocks() -> None:
     model = attribution(run())
     assert worth(model, system=100, history=0, question=300, output=1, block=32).cached_tokens == 96
