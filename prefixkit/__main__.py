@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import os
 import sys
 import traceback
 
@@ -53,6 +54,9 @@ def main(argv: list[str] | None = None) -> int:
             print(json.dumps({"error": {"message": error.message, "remedy": error.remedy}}, ensure_ascii=False))
         print(f"prefixkit: {error}", file=sys.stderr)
         return error.exit_code
+    except BrokenPipeError:  # `| head` has read enough; nothing more can be written, not even at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except Exception as error:
         if not args.json:
             raise

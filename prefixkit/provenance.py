@@ -73,6 +73,11 @@ def git(root: Path = paths.ROOT) -> dict[str, Any]:
     return {"commit": commit, "dirty": None if status is None else bool(status)}
 
 
+def changed_files(root: Path = paths.ROOT) -> list[str]:
+    """Return the files that differ from the commit, or are not in it."""
+    return [line[3:] for line in (_output("git", "-C", str(root), "status", "--porcelain") or "").splitlines()]
+
+
 def cpu(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
     """Return the processor's name and how many of its cores this process may use."""
     name = platform.processor() or platform.machine() or UNKNOWN

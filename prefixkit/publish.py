@@ -21,12 +21,13 @@ from prefixkit.article.data import SETTINGS, load, write_settings
 from prefixkit.errors import ParamsError, PrefixkitError, RenderError
 from prefixkit.export.placeholders import read_claims
 from prefixkit.params import ARMS, profile_name
-from prefixkit.provenance import git
+from prefixkit.provenance import changed_files, git
 from prefixkit.records import Record, last, read_records
 from prefixkit.render import CLAIMS, HTML, render_report, shown
 from prefixkit.scrub import Scrubber, find_key
 
 SUMS = "SHA256SUMS"
+NAMED = 5  # changed files in a message
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 LOG_LINES = 150  # kept at the start and at the end of a server's log
 REQUIRED = ("off", "on")
@@ -72,8 +73,12 @@ def published(name: str) -> Path:
 def render_published(name: str, lang: str | None = None, compare: str | None = None) -> Path:
     """Render a published set again into report/out/NAME and return that folder."""
     folder, out = published(name), paths.OUT / name
+    if any(out.glob("*.jsonl")):
+        raise PublishError(
+            f"{shown(out)} holds what a profile of that name measured",
+            "move it away, or name the set otherwise",
+        )
     out.mkdir(parents=True, exist_ok=True)
-    (out / ".rendered").unlink(missing_ok=True)  # a profile of that name must render its own results again
     render_report(folder, out, lang=lang, compare=compare)
     return out
 
@@ -138,7 +143,8 @@ def _target(name: str) -> Path:
 def _check_commit(records: dict[str, list[Record]]) -> None:
     state = git()
     if state["dirty"] is not False:
-        found = "the project has uncommitted changes" if state["dirty"] else "the project is not a git checkout"
+        changes = f"the project has uncommitted changes ({', '.join(changed_files()[:NAMED])})"
+        found = changes if state["dirty"] else "the project is not a git checkout"
         raise PublishError(found, "commit them, so that a reader can check out what made the results")
     for arm, lines in records.items():
         if ((last(lines, "run") or {}).get("git") or {}).get("dirty"):

@@ -57,23 +57,26 @@ def report(profile: str, arms: Iterable[str], progress: Progress = print) -> int
     """Bring the article of `profile` up to date; return 0, or 1 when an arm failed or was refused."""
     params = check(profile, arms)
     out = output_folder(profile)
-    failed = False
-    for arm in params:
-        state = arm_state(out, profile, arm)
-        if not state.needs_run:
-            progress(f"arm {arm}: {state.message}")
-            failed |= state.refused
-            continue
-        progress(f"arm {arm}: {state.message}")
+    failed = {arm: reason for arm in params if (reason := _bring_up_to_date(profile, arm, out, progress))}
+    if any((out / f"{arm}.jsonl").is_file() for arm in ORDER):
+        article(profile, out, next(iter(params.values())), progress)
+    for arm, reason in failed.items():
+        progress(f"arm {arm} is not measured: {reason}")
+    return int(bool(failed))
+
+
+def _bring_up_to_date(profile: str, arm: str, out: Path, progress: Progress) -> str:
+    """Measure an arm unless it is measured already; return why it failed or was refused, or nothing."""
+    state = arm_state(out, profile, arm)
+    progress(f"arm {arm}: {state.message}")
+    if state.needs_run:
         try:
             measure(profile, arm, out, progress)
         except NotebookError as error:
             progress(f"arm {arm} failed: {error}")
-            failed = True
-            continue
-        failed |= arm_state(out, profile, arm).refused
-    article(profile, out, next(iter(params.values())), progress)
-    return int(failed)
+            return str(error)
+        state = arm_state(out, profile, arm)
+    return state.message if state.refused else ""
 
 
 def article(profile: str, out: Path, params: Params, progress: Progress = print) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -126,3 +128,15 @@ def test_two_runs_are_compared_from_their_folders_or_refused(
     assert any(d["name"] == "slope, on" and d["difference"]["low"] is not None for d in found["differences"])
     assert main(["compare", str(tmp_path / "a"), str(tmp_path / "c"), "--json"]) == 1
     assert "block_size is 16 and 32" in the_object(capsys)["note"]
+
+
+def test_a_reader_that_has_read_enough_is_no_failure(tmp_path: Path) -> None:
+    claim = {"value": 1.0, "unit": "ms", "ci": None, "source": "here"}
+    (tmp_path / "claims.json").write_text(json.dumps({f"claim_{n}": claim for n in range(20_000)}))
+    command = [sys.executable, "-m", "prefixkit", "claims", "--from", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout and process.stderr
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0

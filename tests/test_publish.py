@@ -181,6 +181,14 @@ def test_rendering_again_writes_to_the_out_folder_of_that_name(project: Path) ->
     assert (project / "report/out/example/report.html").is_file()
 
 
+def test_rendering_again_never_goes_over_what_a_profile_of_that_name_measured(project: Path) -> None:
+    publish.publish("cpu", "cpu", lambda _: None)
+    before = sorted((project / "report/out/cpu").iterdir())
+    with pytest.raises(PublishError, match=r"report/out/cpu holds what a profile of that name measured"):
+        publish.render_published("cpu")
+    assert sorted((project / "report/out/cpu").iterdir()) == before
+
+
 @pytest.mark.usefixtures("project")
 def test_verifying_an_untouched_set_passes() -> None:
     publish.publish("example", "cpu", lambda _: None)

@@ -34,6 +34,7 @@ class Desk:
         self.folder, self.path = folder, profile(folder)
         self.out = folder / "out" / "small"
         self.measured: list[str] = []
+        self.said: list[str] = []
         self.rendered = 0
         monkeypatch.setattr(paths, "OUT", folder / "out")
         monkeypatch.setattr(run, "measure", self._measure)
@@ -51,8 +52,8 @@ class Desk:
 
     def report(self, arms: str = "on off cloud") -> tuple[int, list[str], int]:
         """Run the report; return its exit code, the arms measured and how often it rendered."""
-        self.measured, self.rendered = [], 0
-        code = run.report(str(self.path), arms.split(), lambda _: None)
+        self.measured, self.rendered, self.said = [], 0, []
+        code = run.report(str(self.path), arms.split(), lambda line: self.said.append(str(line)))
         return code, self.measured, self.rendered
 
     def edit(self, **changes: Any) -> None:
@@ -141,6 +142,7 @@ def test_a_server_that_contradicts_its_arm_fails_the_report_but_not_the_article(
     assert (code, rendered) == (1, 1)
     skips = [r["reason"] for r in read_records(desk.out / "off.jsonl") if r["record"] == "skip"]
     assert any("enable_prefix_caching" in reason for reason in skips)
+    assert desk.said[-1].startswith("arm off is not measured: ") and "enable_prefix_caching" in desk.said[-1]
 
 
 def test_the_whole_way_through_the_notebooks_and_no_key_in_anything_written(

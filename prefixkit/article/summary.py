@@ -56,6 +56,8 @@ def _abstract(ctx: Context) -> str:
         said.append(ctx.say("abstract.longest"))
     if ctx.has("slope_reduction"):
         said.append(ctx.say("abstract.slopes" + _unclear(ctx, "slope_reduction")))
+    if ctx.has("control_reduction_longest") and ctx.claims["control_verdict"].value == "different":
+        said.append(ctx.say("abstract.arms_differ"))
     if ctx.has("switch_ttft_reduction"):
         said.append(ctx.say("abstract.switch" + _unclear(ctx, "switch_ttft_saved_ms")))
     if ctx.has("hit_rate_switch"):

@@ -119,9 +119,14 @@ def _line_tests(arm: str, a: Line, b: Line) -> list[tuple[str, Estimate, Estimat
     first = second = missing(a.status if a.status != "ok" else b.status, a.note or b.note, unit="ms")
     name = f"mean TTFT, {arm}"
     if a.has_interval and b.has_interval and a.rows is not None and b.rows is not None:
-        middle = float((a.rows.tokens.mean() + b.rows.tokens.mean()) / 2)
         slope = b.slope_contrast().minus(a.slope_contrast())
-        level = b.mean_contrast(middle).minus(a.mean_contrast(middle))
-        first, second = a.predict(middle), b.predict(middle)
-        name = f"mean TTFT at {middle:,.0f} tokens, {arm}"
+        spans = [(float(rows.tokens.min()), float(rows.tokens.max())) for rows in (a.rows, b.rows)]
+        low, high = max(shortest for shortest, _ in spans), min(longest for _, longest in spans)
+        if low > high:
+            first = second = missing("not-estimable", "The two runs have no range of lengths in common.", unit="ms")
+        else:
+            middle = min(max(float((a.rows.tokens.mean() + b.rows.tokens.mean()) / 2), low), high)
+            level = b.mean_contrast(middle).minus(a.mean_contrast(middle))
+            first, second = a.predict(middle), b.predict(middle)
+            name = f"mean TTFT at {middle:,.0f} tokens, {arm}"
     return [(f"slope, {arm}", a.slope, b.slope, slope, "ms/1k tokens"), (name, first, second, level, "ms")]

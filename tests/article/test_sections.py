@@ -12,7 +12,7 @@ import pytest
 from prefixkit.article import Data, compute, load
 from prefixkit.article.article import SECTIONS
 from prefixkit.article.section import Context, reason
-from prefixkit.claims import Claims
+from prefixkit.claims import Claims, check, text
 from prefixkit.words import slots, words
 from tests.article.conftest import CASES
 from tests.fakes import records
@@ -194,6 +194,23 @@ def test_dummy_weights_are_said_in_the_abstract_and_in_the_limits(tmp_path: Path
     ctx = context(records.write(tmp_path, arm))
     assert "weights are random" in SECTIONS["summary"].sentences["abstract"](ctx)
     assert "weights are random" in SECTIONS["summary"].sentences["limits"](ctx)
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_arms_that_differ_beside_the_cache_are_said_in_the_abstract(tmp_path: Path, lang: str) -> None:
+    slower = records.World(beta_ms=0.6)
+    records.write(tmp_path, records.local("off"), records.local("on", world=slower))
+    ctx = context(tmp_path, lang)
+    assert ctx.claims["control_verdict"].value == "different"
+    assert text(ctx.claims["control_reduction_longest"], lang, "full") in SECTIONS["summary"].sentences["abstract"](ctx)
+
+
+def test_a_slope_reduction_without_a_bounded_interval_is_no_number_and_passes_no_check(tmp_path: Path) -> None:
+    noise = records.World(beta_ms=0.0, cached_cost_ms=0.0, noise=0.5)
+    records.write(tmp_path, *(records.local(name, world=noise, seed=3) for name in ("off", "on")))
+    claims = compute(load(tmp_path))
+    assert claims["slope_reduction"].value is None
+    assert not any(answer.passed for answer in check(claims, "slope_reduction>=0.9, slope_reduction<0.9"))
 
 
 def test_an_ill_fitting_intercept_is_called_curvature(tmp_path: Path) -> None:

@@ -232,7 +232,7 @@ def publish(desk: Desk, command: Command) -> None:
 
 def published(desk: Desk, command: Command) -> None:
     """A reader renders the set again, and finds every number as published."""
-    said = desk.checkout.sh(command.text.replace("mine", desk.published.name))
+    said = desk.checkout.sh(command.text.replace("first", desk.published.name))
     if "verify" in command.text:
         assert "claims are the same, all files are as published" in said
     else:

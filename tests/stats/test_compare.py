@@ -32,6 +32,20 @@ def test_a_faster_second_run_differs_with_an_interval() -> None:
     assert not slope.difference.excludes(-27.6)
 
 
+def test_means_are_compared_at_a_length_that_both_measured() -> None:
+    near, far = run(seed=1, lengths=(150, 200, 280)), run(seed=2, lengths=(250, 900, 2000))
+    level = next(d for d in compare([header(), *near], [header(), *far]).differences if d.name.startswith("mean"))
+    assert 250 <= int(level.name.split()[3].replace(",", "")) <= 280
+    assert level.first.status == level.second.status == "ok"
+
+
+def test_runs_without_a_common_length_have_no_means_to_compare() -> None:
+    near, far = run(seed=1, lengths=(150, 200, 280)), run(seed=2, lengths=(500, 900, 2000))
+    means = [d for d in compare([header(), *near], [header(), *far]).differences if d.name.startswith("mean")]
+    assert [d.difference.value for d in means] == [None, None]
+    assert "no range of lengths in common" in means[0].difference.note
+
+
 @pytest.mark.parametrize(
     "other", [{"dtype": "float16"}, {"block_size": 32}, {"model": {"name": "n", "weights": "real"}},
               {"model": {"name": "m", "weights": "random"}}],
