@@ -80,16 +80,20 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     kernel = subprocess.Popen(words, cwd=paths.ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert kernel.stdout and kernel.stderr
     lines: list[str] = []
-    errors = kernel.stderr
+    errors, told = kernel.stderr, threading.Event()
 
     def read() -> None:
         for line in errors:
             lines.append(f"other: {line.strip()}")  # one by one: this process appends too
+            if line.startswith("ready after"):
+                told.set()
 
     threading.Thread(target=read, daemon=True).start()
     try:
         with serve(small("on"), log_path=folder / "on.log", progress=lambda line: lines.append(f"own: {line}")) as own:
-            yield Pair(own, kernel, json.loads(kernel.stdout.readline()), lines)
+            other = json.loads(kernel.stdout.readline())
+            assert told.wait(60), lines
+            yield Pair(own, kernel, other, lines)
     finally:
         kernel.kill()
         kernel.communicate()
