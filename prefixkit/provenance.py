@@ -75,7 +75,8 @@ def git(root: Path = paths.ROOT) -> dict[str, Any]:
 
 def changed_files(root: Path = paths.ROOT) -> list[str]:
     """Return the files that differ from the commit, or are not in it."""
-    return [line[3:] for line in (_output("git", "-C", str(root), "status", "--porcelain") or "").splitlines()]
+    listed = _output("git", "-C", str(root), "status", "--porcelain") or ""
+    return [line.split(maxsplit=1)[1] for line in listed.splitlines()]  # the first line may have lost its indent
 
 
 def cpu(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:

@@ -77,3 +77,17 @@ def test_a_checkout_that_is_not_installed_knows_its_version(tmp_path: Path, monk
 
 def test_a_package_that_is_not_installed_is_unknown() -> None:
     assert provenance.package_version("no-such-package-here") == "unknown"
+
+
+def test_changed_files_are_named_whole(tmp_path: Path) -> None:
+    def git(*words: str) -> None:
+        who = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
+        subprocess.run(["git", "-C", str(tmp_path), *who, *words], check=True, capture_output=True)
+
+    git("init")
+    (tmp_path / "known.txt").write_text("1")
+    git("add", "known.txt")
+    git("commit", "-m", "one")
+    (tmp_path / "known.txt").write_text("2")
+    (tmp_path / "new.txt").write_text("1")
+    assert provenance.changed_files(tmp_path) == ["known.txt", "new.txt"]

@@ -159,12 +159,12 @@ def _engines_table(ctx: Context) -> Table | None:
 
 def kept(ctx: Context) -> dict[str, str] | None:
     """Return what a client that keeps a prefix to one engine gains with the fewest users; None without a gain."""
-    for users in _users(ctx.data)[:1]:
-        names = {"saved": f"{NAME}_saved_{users}_ms", "reduction": f"{NAME}_reduction_{users}"}
-        if _helped(ctx, users):
-            full = {key: text(ctx.claims[name], ctx.words.lang, "full") for key, name in names.items()}
-            return {**full, **_rates(ctx, users)}
-    return None
+    users = min(_users(ctx.data), default=None)
+    if users is None or not _helped(ctx, users):
+        return None
+    names = {"saved": f"{NAME}_saved_{users}_ms", "reduction": f"{NAME}_reduction_{users}"}
+    full = {key: text(ctx.claims[name], ctx.words.lang, "full") for key, name in names.items()}
+    return {**full, **_rates(ctx, users)}
 
 
 def _helped(ctx: Context, users: int) -> bool:

@@ -97,7 +97,7 @@ def _limits(ctx: Context) -> str:
     points = [ctx.say("limits.machine"), ctx.say("limits.model")]
     if _random(ctx):
         points.append(ctx.say("limits.random"))
-    possible = [n for n in EXPERIMENTS if n != "affinity" or (ctx.data.arm("on").run.get("engines") or 1) > 1]
+    possible = [n for n in EXPERIMENTS if n != "affinity" or affinity.engines(ctx.data) > 1]
     absent = [n for n in possible if not ctx.data.probes("on", n) and not ctx.data.probes("off", n)]
     if absent:
         points.append(ctx.say("limits.absent", names=", ".join(ctx.words(f"experiment.{n}") for n in absent)))
